@@ -1,0 +1,44 @@
+# Two commands on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+
+# The papers' data sets, where a folder of them stands beside the project.
+ifneq ($(wildcard ../shared/data/INDEX.csv),)
+export LACONIC_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test lint bench docs clean
+
+demo: $(VENV)/core.done
+	$(BIN)/laconic demo --out laconic-demo
+
+test: $(VENV)/test.done
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/test.done
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/mypy
+
+bench: $(VENV)/bench.done
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/docs.done
+	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) docs/_build laconic-demo
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# one stamp per extra: installed again only when the dependencies change
+$(VENV)/core.done: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/%.done: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[$*]'
+	touch $@

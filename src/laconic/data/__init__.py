@@ -1,0 +1,1 @@
+"""Rows in, sums out: columns of any frame, blocks of rows, value by class tables."""

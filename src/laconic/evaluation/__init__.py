@@ -1,0 +1,1 @@
+"""Costs, class-mix shift and displays."""

@@ -1,0 +1,1 @@
+"""One file per paper: its experiments, its published numbers, ours."""

@@ -1,0 +1,1 @@
+"""The report: one plain dict, rendered as a page, as Markdown and in the terminal."""
