@@ -22,14 +22,15 @@ lint: $(VENV)/test.done
 	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/mypy
 
-bench: $(VENV)/bench.done
-	$(BIN)/python -m benchmarks
+# peers pin other versions (Khiops wants scikit-learn < 1.9), so they have an environment of their own
+bench: .venv-bench/bench.done
+	.venv-bench/bin/python -m benchmarks $(ONLY)
 
 docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build laconic-demo
+	rm -rf $(VENV) .venv-bench docs/_build laconic-demo
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -41,4 +42,9 @@ $(VENV)/core.done: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/%.done: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[$*]'
+	touch $@
+
+.venv-bench/bench.done: pyproject.toml
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[bench]'
 	touch $@

@@ -154,7 +154,9 @@ class PlainLogisticRegression(TableClassifier):
             C=self.C, solver="newton-cholesky", tol=self.tol, max_iter=self.max_iter
         )
         inner.fit(design(self.columns_, rows.table), rows.y, sample_weight=rows.weight)
-        self.coef_, self.intercept_, self.n_iter_ = inner.coef_, inner.intercept_, inner.n_iter_
+        # one memory layout, so that scores are the same bits after a round trip to a file
+        self.coef_ = np.ascontiguousarray(inner.coef_)
+        self.intercept_, self.n_iter_ = inner.intercept_, inner.n_iter_
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""Ratios to peers, measured in one process; `make bench` runs them all."""
