@@ -31,6 +31,7 @@ __all__ = [
     "TableReader",
     "Training",
     "fit_context",
+    "take_rows",
 ]
 
 fit_context = _fit_context
@@ -136,7 +137,7 @@ class TableClassifier(ClassifierMixin, TableReader):  # type: ignore[misc]
         weight, kept, labels = self._read_labels(X, y, sample_weight)
         if kept is not None:
             # categories, classes and cut points must not know rows that do not count
-            X = _take_rows(X, kept)
+            X = take_rows(X, kept)
         table = self._learn_columns(X)
         codes = self._learn_classes(labels)
         rows = np.arange(len(labels)) if kept is None else kept
@@ -184,7 +185,7 @@ def _as_labels(y: Any) -> Any:
     return y
 
 
-def _take_rows(X: Any, kept: NDArray[np.int64]) -> Any:
+def take_rows(X: Any, kept: NDArray[np.int64]) -> Any:
     """Some rows of any input that :mod:`laconic.data.columns` reads."""
     import narwhals as nw
 
