@@ -305,11 +305,6 @@ def test_scikit_learn_checks_of_clusters():
     assert failed_checks(model) == set()
 
 
-def test_scikit_learn_checks_of_the_randomised_rule():
-    """One check cannot hold: it wants predict to be the most probable decision, never a draw."""
-    assert failed_checks(MinimaxClassifier()) <= {"check_classifiers_train"}
-
-
 @pytest.mark.parametrize(
     "inner",
     [
