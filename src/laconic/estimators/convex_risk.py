@@ -1,0 +1,370 @@
+"""Linear models for every convex loss, each with a certified duality gap."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, softmax
+from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from laconic.criteria.calibration import check_calibrated, excess_error_bound
+from laconic.criteria.gray_zone import log_odds
+from laconic.criteria.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, get_loss
+from laconic.criteria.protocol import ScoreLoss
+from laconic.data.source import ArraySource
+from laconic.estimators.contract import (
+    Accepts,
+    Interval,
+    StrOptions,
+    TableClassifier,
+    TableReader,
+    fit_context,
+)
+from laconic.estimators.numeric_rows import numbers_of, read_numeric_training
+from laconic.solvers.certificate import solve_certified
+from laconic.solvers.joint_logistic import solve_joint_logistic
+from laconic.solvers.solution import Solution
+
+Floats = NDArray[np.float64]
+
+_OPTIMISER_CONSTRAINTS = {
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "fit_intercept": ["boolean"],
+    "tol": [Interval(Real, 0, None, closed="neither")],
+    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "warm_start": ["boolean"],
+}
+
+_SCORE_PER_LOG_ODDS = {"logistic": 1.0, "gray_zone": 1.0, "exponential": 0.5}
+"""Losses whose best score is a multiple of the log-odds, hence gives probabilities."""
+
+
+def _has_probabilities(model: ConvexRiskClassifier) -> bool:
+    if model.loss not in _SCORE_PER_LOG_ODDS:
+        raise AttributeError(f"The scores of loss={model.loss!r} are not probabilities.")
+    return True
+
+
+class ConvexRiskClassifier(TableClassifier):
+    """Linear classifier for a convex loss of the margin, with a certificate.
+
+    Minimises |w|^2 / 2 + C sum_i s_i phi(y_i (w.x_i + b)) by Newton's method with exact treatment
+    of kinks, until the duality gap is small (Bach's lecture notes, 2014, section 2).
+
+    Parameters
+    ----------
+    loss : str or object, default="logistic"
+        phi: "logistic", "hinge", "squared_hinge", "squared", "exponential" or "gray_zone". An
+        object of your own must have the methods of
+        :class:`~laconic.criteria.protocol.ScoreLoss`, and is refused unless it is convex,
+        differentiable at zero and decreasing there.
+    C : float, default=1.0
+        Weight of the losses.
+    multi_class : {"auto", "ovr", "joint"}, default="auto"
+        With more than two classes: "ovr" fits each class against the rest and the largest score
+        wins; "joint" minimises -log softmax (logistic loss only); "auto" is "joint" for the
+        logistic loss and "ovr" for the others.
+    zone : tuple (p_min, p_max) or None, default=None
+        The gray zone, for ``loss="gray_zone"`` only. Decisions are then cut at its centre.
+    fit_intercept : bool, default=True
+        Add an intercept, which is not penalised.
+    tol : float, default=1e-8
+        The optimiser stops when the duality gap is at most ``tol`` times the objective.
+    max_iter : int, default=100
+        Newton iterations allowed.
+    warm_start : bool, default=False
+        Start from the coefficients of the previous fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features_in_) or (n_classes, n_features_in_)
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    duality_gap_ : ndarray of shape (1,) or (n_classes,)
+        Each objective is at most this far above its minimum.
+    excess_risk_bound_ : ndarray of shape (1,) or (n_classes,)
+        psi^{-1}(gap / (C sum s)), with psi the calibration function of the loss: what stopping the
+        optimiser early may cost in error rate on the training rows. It compares with the best model
+        of the same penalised family, and assumes that this best model decides like the pointwise
+        minimiser of the loss; it is not a bound against the best possible classifier. For "joint"
+        it is sqrt(2 gap / (C sum s)), by Pinsker's inequality.
+    objective_ : ndarray
+    n_iter_ : ndarray of int
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Notes
+    -----
+    ``predict_proba`` exists for the logistic, exponential and gray-zone losses. With "ovr" the
+    probabilities of the classes are only normalised to sum to one, which does not calibrate them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from laconic import ConvexRiskClassifier
+    >>> draw = np.random.default_rng(0)
+    >>> X = draw.normal(size=(200, 3))
+    >>> y = X @ [1.0, -1.0, 0.0] + draw.normal(size=200) > 0
+    >>> model = ConvexRiskClassifier(loss="hinge").fit(X, y)
+    >>> model.coef_.round(2)
+    array([[ 1.43, -1.43, -0.07]])
+    >>> bool(model.duality_gap_[0] <= 1e-8 * model.objective_[0])
+    True
+    """
+
+    _accepts = Accepts(categorical=False, missing=False, sparse=True)
+
+    _parameter_constraints = {
+        "loss": [
+            StrOptions({*CLASSIFICATION_LOSSES, "gray_zone"}),
+            ScoreLoss,
+        ],
+        "multi_class": [StrOptions({"auto", "ovr", "joint"})],
+        "zone": [tuple, list, None],
+        **_OPTIMISER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        loss: Any = "logistic",
+        C: float = 1.0,
+        multi_class: str = "auto",
+        zone: tuple[float, float] | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.multi_class = multi_class
+        self.zone = zone
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConvexRiskClassifier:
+        """Learn the coefficients from a table of numbers, dense or CSR."""
+        loss = self._read_loss()
+        training = self._read_training(X, y, sample_weight)
+        matrix = numbers_of(training.table)
+        joint = self._is_joint(len(self.classes_))
+        if joint:
+            found = [self._solve_joint(matrix, training.y, training.weight)]
+        else:
+            found = [
+                self._solve_one(loss, matrix, side, training.weight, place)
+                for place, side in enumerate(self._sides(training.y))
+            ]
+        self._store(found, loss, float(training.weight.sum()), joint)
+        return self
+
+    def _read_loss(self) -> Any:
+        if not isinstance(self.loss, str):
+            check_calibrated(lambda margin: self.loss.value(margin, np.ones_like(margin)))
+            return self.loss
+        if self.loss == "gray_zone":
+            if self.zone is None:
+                raise ValueError("loss='gray_zone' needs zone=(p_min, p_max).")
+            p_min, p_max = self.zone
+            return get_loss("gray_zone", p_min=p_min, p_max=p_max)
+        if self.zone is not None:
+            raise ValueError(f"zone goes with loss='gray_zone', not with loss={self.loss!r}.")
+        return get_loss(self.loss)
+
+    def _is_joint(self, n_classes: int) -> bool:
+        if self.multi_class == "joint" and self.loss != "logistic":
+            raise ValueError("multi_class='joint' needs loss='logistic'; use 'ovr'.")
+        return n_classes > 2 and self.loss == "logistic" and self.multi_class != "ovr"
+
+    def _sides(self, codes: NDArray[np.int64]) -> list[Floats]:
+        """Labels -1 and +1 of each two-class problem."""
+        positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        return [np.where(codes == k, 1.0, -1.0) for k in positives]
+
+    def _start(self, n_columns: int, n_scores: int) -> Floats | None:
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        if self.coef_.shape != (n_scores, n_columns):
+            return None
+        return np.column_stack([self.coef_, self.intercept_ + self._cut])
+
+    def _solve_one(
+        self, loss: Any, matrix: Any, side: Floats, weight: Floats, place: int
+    ) -> Solution:
+        n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
+        start = self._start(matrix.shape[1], n_scores)
+        return solve_certified(
+            ArraySource(matrix, side, weight),
+            loss,
+            C=self.C,
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=None if start is None else start[place],
+        ).warn_if_short(type(self).__name__)
+
+    def _solve_joint(self, matrix: Any, codes: NDArray[np.int64], weight: Floats) -> Solution:
+        return solve_joint_logistic(
+            matrix,
+            codes,
+            weight,
+            C=self.C,
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=self._start(matrix.shape[1], len(self.classes_)),
+        ).warn_if_short(type(self).__name__)
+
+    def _store(self, found: list[Solution], loss: Any, total: float, joint: bool) -> None:
+        points = np.vstack([solution.point for solution in found])
+        self._cut = log_odds(loss.centre) if self.loss == "gray_zone" else 0.0
+        self.coef_ = np.ascontiguousarray(points[:, :-1])
+        self.intercept_ = points[:, -1] - self._cut
+        self.duality_gap_ = np.array([solution.gap for solution in found])
+        self.objective_ = np.array([solution.value for solution in found])
+        self.n_iter_ = np.array([solution.n_iter for solution in found])
+        excess = self.duality_gap_ / (self.C * total)
+        if joint:
+            self.excess_risk_bound_ = np.minimum(np.sqrt(2.0 * excess), 1.0)
+        else:
+            self.excess_risk_bound_ = excess_error_bound(loss, excess)
+
+    def decision_function(self, X: Any) -> Floats:
+        """Score of the second class (two classes) or of each class; zero is the cut."""
+        check_is_fitted(self)
+        scores = np.asarray(numbers_of(self._read_rows(X)) @ self.coef_.T) + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest score."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each class; see the notes for "ovr"."""
+        odds = (self.decision_function(X) + self._cut) / _SCORE_PER_LOG_ODDS[self.loss]
+        if odds.ndim == 1:
+            return np.exp(np.column_stack([log_expit(-odds), log_expit(odds)]))
+        if self._is_joint(len(self.classes_)):
+            return np.asarray(softmax(odds, axis=1))
+        return np.asarray(softmax(log_expit(odds), axis=1))
+
+
+class ConvexRiskRegressor(RegressorMixin, TableReader):
+    """Linear regression for a convex loss of the residual, with a certificate.
+
+    Minimises |w|^2 / 2 + C sum_i s_i phi(y_i - w.x_i - b).
+
+    Parameters
+    ----------
+    loss : {"huber", "absolute", "squared"}, default="huber"
+        "squared" is ridge regression, "absolute" the median, "huber" squared up to ``epsilon`` and
+        absolute beyond (Bach's lecture notes, 2014, section 1).
+    epsilon : float, default=1.35
+        Residual beyond which Huber's loss is linear, in the units of y.
+    C : float, default=1.0
+        Weight of the losses.
+    fit_intercept : bool, default=True
+        Add an intercept, which is not penalised.
+    tol : float, default=1e-8
+        The optimiser stops when the duality gap is at most ``tol`` times the objective.
+    max_iter : int, default=100
+        Newton iterations allowed.
+    warm_start : bool, default=False
+        Start from the coefficients of the previous fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features_in_,)
+    intercept_ : float
+    duality_gap_ : float
+        The objective is at most this far above its minimum.
+    objective_ : float
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from laconic import ConvexRiskRegressor
+    >>> draw = np.random.default_rng(0)
+    >>> X = draw.normal(size=(200, 2))
+    >>> y = X @ [1.0, -2.0] + 0.1 * draw.normal(size=200)
+    >>> y[:2] = 1e6
+    >>> ConvexRiskRegressor(loss="absolute", C=10.0).fit(X, y).coef_.round(2)
+    array([ 0.99, -1.99])
+    """
+
+    _accepts = Accepts(categorical=False, missing=False, sparse=True)
+
+    _parameter_constraints = {
+        "loss": [StrOptions(set(REGRESSION_LOSSES))],
+        "epsilon": [Interval(Real, 0, None, closed="neither")],
+        **_OPTIMISER_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        loss: str = "huber",
+        epsilon: float = 1.35,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        warm_start: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.epsilon = epsilon
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConvexRiskRegressor:
+        """Learn the coefficients from a table of numbers, dense or CSR."""
+        rows = read_numeric_training(self, X, y, sample_weight)
+        parameters = {"epsilon": self.epsilon} if self.loss == "huber" else {}
+        # an intercept takes up any constant: a middling one keeps the scores small
+        middle = float(np.median(rows.y)) if self.fit_intercept else 0.0
+        start = None
+        if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == rows.X.shape[1]:
+            start = np.append(self.coef_, self.intercept_ - middle)
+        found = solve_certified(
+            ArraySource(rows.X, rows.y - middle, rows.weight),
+            get_loss(self.loss, task="regression", **parameters),
+            C=self.C,
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=start,
+        ).warn_if_short(type(self).__name__)
+        self.coef_: Floats = found.point[:-1]
+        self.intercept_ = float(found.point[-1]) + middle
+        self.duality_gap_ = found.gap
+        self.objective_ = found.value
+        self.n_iter_ = found.n_iter
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """The linear prediction."""
+        check_is_fitted(self)
+        return np.asarray(numbers_of(self._read_rows(X)) @ self.coef_) + self.intercept_
