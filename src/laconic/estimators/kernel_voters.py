@@ -1,0 +1,197 @@
+"""Kernel voters: one per training row, or per landmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.data.columns import Table
+from laconic.estimators.voters import needs_numbers
+from laconic.solvers.column_generation import DenseColumns
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+_KERNELS = ("rbf", "linear", "poly")
+
+
+@dataclass(frozen=True)
+class KernelVoters:
+    """Voters k(centre, x), with centres at the training rows or at k-means landmarks.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly"}, default="rbf"
+    gamma : float or None, default=None
+        None is 1/n_features. Columns are standardised first.
+    degree, coef0 : int and float
+        Of the polynomial kernel.
+    n_landmarks : int or None, default=None
+        None puts a voter at every training row, turned by its label, with weights that are not
+        negative; a number puts one at each k-means centre, free in sign.
+    constant : bool, default=True
+        Offer a constant voter of either sign.
+    normalise : bool, default=True
+        Divide linear and polynomial kernels by sqrt(k(x,x) k(z,z)). A vote must lie in [-1, 1] on
+        every row, also on new ones: these kernels without it are refused.
+
+    Examples
+    --------
+    >>> from laconic import CqBoostClassifier, KernelVoters
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(120, noise=0.2, random_state=0)
+    >>> model = CqBoostClassifier(KernelVoters(gamma=2.0), mu="least-squares").fit(X, y)
+    >>> model.n_voters_ < 60, model.score(X, y) > 0.9
+    (True, True)
+    """
+
+    kernel: str = "rbf"
+    gamma: float | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    n_landmarks: int | None = None
+    constant: bool = True
+    normalise: bool = True
+
+    def prepare(self, table: Table, weight: Floats, seed: int) -> PreparedKernels:
+        if self.kernel not in _KERNELS:
+            raise ValueError(f"kernel must be one of {_KERNELS}, got {self.kernel!r}.")
+        if self.kernel != "rbf" and not self.normalise:
+            raise ValueError(
+                f"The {self.kernel} kernel is not in [-1, 1] without normalisation; set "
+                "normalise=True."
+            )
+        X = needs_numbers(table, "kernel voters")
+        centre, spread = _location(X, weight)
+        gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
+        map_ = KernelMap(self.kernel, gamma, self.degree, self.coef0, centre, spread)
+        Z = map_.standardise(X)
+        if self.n_landmarks is None:
+            return PreparedKernels(map_, Z, Z, True, self.constant)
+        from sklearn.cluster import KMeans
+
+        wanted = min(self.n_landmarks, len(np.unique(Z, axis=0)))
+        means = KMeans(wanted, n_init=1, random_state=seed).fit(Z, sample_weight=weight)
+        return PreparedKernels(map_, Z, means.cluster_centers_, False, self.constant)
+
+
+def _location(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Weighted mean and spread per column, safe at any scale."""
+    size = np.abs(X).max(axis=0)
+    size[size == 0.0] = 1.0
+    part = weight / weight.sum()
+    scaled = X / size
+    mean = part @ scaled
+    spread = np.sqrt(part @ (scaled - mean) ** 2)
+    spread[spread <= 1e-12] = 1.0
+    return mean * size, spread * size
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """A normalised kernel on standardised columns."""
+
+    kernel: str
+    gamma: float
+    degree: int
+    coef0: float
+    centre: Floats
+    spread: Floats
+
+    def standardise(self, X: Floats) -> Floats:
+        return X / self.spread - self.centre / self.spread
+
+    def between(self, Z: Floats, centres: Floats) -> Floats:
+        if self.kernel == "rbf":
+            square = (Z * Z).sum(1)[:, None] + (centres * centres).sum(1) - 2.0 * Z @ centres.T
+            return np.exp(-self.gamma * np.maximum(square, 0.0))
+        plain = self._plain(Z @ centres.T)
+        norm = np.sqrt(np.outer(self._plain((Z * Z).sum(1)), self._plain((centres**2).sum(1))))
+        return np.clip(np.divide(plain, norm, out=np.zeros_like(plain), where=norm > 0), -1.0, 1.0)
+
+    def _plain(self, product: Floats) -> Floats:
+        if self.kernel == "linear":
+            return product
+        return (self.gamma * product + self.coef0) ** self.degree
+
+
+@dataclass(frozen=True)
+class PickedKernels:
+    """Centres of a vote and the side each speaks for; a row of NaN is the constant voter."""
+
+    map: KernelMap
+    centres: Floats
+    signs: Floats
+
+    def votes(self, table: Table, raw: Any) -> Floats:
+        Z = self.map.standardise(needs_numbers(table, "kernel voters"))
+        constant = np.isnan(self.centres[:, 0])
+        out = np.ones((len(Z), len(self.signs)))
+        out[:, ~constant] = self.map.between(Z, self.centres[~constant])
+        return out * self.signs
+
+    def rules(self) -> list[str]:
+        names = []
+        for centre, sign in zip(self.centres, self.signs, strict=True):
+            if np.isnan(centre[0]):
+                names.append("always" if sign > 0 else "never")
+                continue
+            place = ", ".join(f"{x:.3g}" for x in centre * self.map.spread + self.map.centre)
+            names.append(f"{'near' if sign > 0 else 'unlike'} ({place})")
+        return names
+
+    def __getitem__(self, k: int) -> str:
+        return self.rules()[k]
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+
+class PreparedKernels:
+    """Kernel values between the training rows and the centres, then the constant voters."""
+
+    out_of_bag = False
+    assumption = (
+        "kernel voters are centred on training rows, so the prior depends on the sample: the value "
+        "is indicative unless the centres are held-out or unlabelled points"
+    )
+
+    def __init__(
+        self, map_: KernelMap, Z: Floats, centres: Floats, by_label: bool, constant: bool
+    ) -> None:
+        self.map, self.Z, self.by_label = map_, Z, by_label
+        self.sides = "plain" if by_label else None
+        # label-signed voters have weights of one sign, so the constant comes in both
+        extra = (2 if by_label else 1) if constant else 0
+        self.centres = np.vstack([centres, np.full((extra, Z.shape[1]), np.nan)])
+        self.n_constants = extra
+        self.values = np.hstack([map_.between(Z, centres), np.ones((len(Z), extra))])
+
+    def _signs(self, y: Floats) -> Floats:
+        if not self.by_label:
+            return np.ones(len(self.centres))
+        return np.concatenate([y, np.array([1.0, -1.0])[: self.n_constants]])
+
+    def columns(self, y: Floats, weight: Floats, k: int) -> DenseColumns:
+        return DenseColumns(self.values * self._signs(y), y, weight)
+
+    def split(
+        self, y: Floats, weight: Floats, k: int, train: Indices, test: Indices
+    ) -> tuple[DenseColumns, DenseColumns, Indices]:
+        """Columns of held-out rows are withheld: their sign is their label."""
+        n = len(self.centres)
+        kept = np.arange(n)
+        if self.by_label:
+            kept = np.concatenate([train, np.arange(n - self.n_constants, n)])
+        H = self.values[:, kept] * self._signs(y)[kept]
+        return (
+            DenseColumns(H[train], y[train], weight[train]),
+            DenseColumns(H[test], y[test], weight[test]),
+            kept,
+        )
+
+    def pick(self, columns: Indices, signs: Floats, y: Floats, k: int) -> PickedKernels:
+        return PickedKernels(self.map, self.centres[columns], signs * self._signs(y)[columns])

@@ -1,0 +1,218 @@
+"""From a solved problem to a fitted vote: voters, moments, certificate, calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.criteria.cbound import MarginMoments, residual_c_bound
+from laconic.criteria.pac_bayes import divergence_from_uniform
+from laconic.estimators.given_voters import HardVoters
+from laconic.estimators.vote_problem import Chosen, FixedColumns, Problem, Program
+from laconic.solvers.box_votes import box_vote
+from laconic.solvers.column_generation import CqBoost
+from laconic.solvers.nnls import least_squares_vote
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FittedVote:
+    """A majority vote: voters, their weights (a distribution) and what is known about it."""
+
+    voters: Any
+    weights: Floats
+    moments: MarginMoments
+    c_bound: float
+    duality_gap: float
+    mu: float
+    mu_max: float
+    penalty: float
+    divergence: float
+    n_independent: int
+    assumption: str
+    quasi_uniform: bool
+    n_columns: int
+    slope: float | None = None
+    intercept: float = 0.0
+    stages: tuple[tuple[Any, Floats], ...] = ()
+    curve: dict[str, list[float]] = field(default_factory=dict)
+    tandem: bool = False
+
+    def scores(self, table: Any, raw: Any) -> Floats:
+        """The vote Σ q_j h_j(x), in [-1, 1]."""
+        # summed voter by voter, so that a row's score does not depend on its batch; rounded, so
+        # that a tie is a tie whatever the order in which weights were summed
+        votes = self.voters.votes(table, raw)
+        total = np.zeros(len(votes))
+        for k, weight in enumerate(self.weights):
+            total += weight * votes[:, k]
+        return np.clip(np.round(total, 12), -1.0, 1.0) + 0.0
+
+
+def fit_vote(
+    prepared: Any,
+    y: Floats,
+    weight: Floats,
+    k: int,
+    program: Program,
+    folds: list[tuple[Indices, Indices]],
+    *,
+    calibrate: bool,
+    who: str,
+) -> FittedVote:
+    """Solve one class against the rest and gather what the estimator shows."""
+    problem = Problem(prepared, y, weight, k, program)
+    chosen = problem.solve(folds)
+    if program.max_voters is None and program.stop is None and not prepared.out_of_bag:
+        chosen.solution.warn_if_short(who, "raise tol")
+    # quasi-uniform net weights keep their scale: the rest of the mass is on pairs (h, -h)
+    total = 1.0 if program.boxed else float(np.abs(chosen.weights).sum()) or 1.0
+    q = chosen.weights / total
+    voters = prepared.pick(chosen.columns, np.sign(q), y, k)
+    moments, c_bound, honest = _train_moments(problem, chosen, q)
+    slope, intercept = (None, 0.0)
+    if calibrate:
+        margins = honest if honest is not None else chosen.held_out
+        if margins is None:
+            margins = _held_out_margins(problem, chosen, folds)
+        normalised = honest is not None or bool(program.solvers)
+        slope, intercept = _sigmoid(margins, y, weight, 1.0 if normalised else total)
+    stages = tuple(
+        (prepared.pick(c, np.sign(w), y, k), np.abs(w) / np.abs(w).sum()) for c, w in chosen.stages
+    )
+    return FittedVote(
+        voters,
+        np.abs(q),
+        moments,
+        c_bound,
+        float(chosen.solution.gap),
+        moments.first,
+        chosen.mu_max,
+        float(chosen.solution.details.get("penalty", 0.0)),
+        problem.divergence(chosen.columns, q),
+        problem.n_independent,
+        prepared.assumption,
+        program.boxed,
+        len(q) + (chosen.parked > 0.0),
+        slope,
+        intercept,
+        stages,
+        chosen.curve,
+    )
+
+
+def fit_tandem(
+    prepared: Any, codes: Indices, weight: Floats, n_classes: int, tol: float, who: str
+) -> list[FittedVote]:
+    """Plurality vote of whole classifiers with the least tandem loss q'Eq, Σq = 1.
+
+    The risk of the vote is at most 4 q'Eq for any number of classes (Masegosa et al. 2020), and
+    minimising it is again non-negative least squares, now with linear term 1. One entry per class,
+    all with the same weights.
+    """
+    errors = prepared.joint_errors(codes, weight)
+    found = least_squares_vote(errors.both, np.ones(len(errors.single)), tol=tol)
+    found.warn_if_short(who, "raise tol")
+    used = np.flatnonzero(found.point)
+    q = found.point[used] / found.point[used].sum()
+    risk = float(errors.single[used] @ q)
+    joint = float(q @ errors.both[np.ix_(used, used)] @ q)
+    # moments with this Gibbs risk and this joint error
+    moments = MarginMoments(1.0 - 2.0 * risk, 4.0 * joint + 1.0 - 4.0 * risk)
+    n = len(errors.single)
+    rows = errors.overlap if prepared.out_of_bag else max(1, round(float(weight.sum())))
+    chosen = prepared.pick(used, np.ones(len(used)), np.ones(len(codes)), 0)
+    common = {
+        "weights": q,
+        "moments": moments,
+        "c_bound": min(1.0, 4.0 * joint),
+        "duality_gap": float(found.gap),
+        "mu": moments.first,
+        "mu_max": 1.0 - 2.0 * float(errors.single.min()),
+        "penalty": 0.0,
+        "divergence": divergence_from_uniform(q, n),
+        "n_independent": rows,
+        "assumption": prepared.assumption,
+        "quasi_uniform": False,
+        "n_columns": len(q),
+        "tandem": True,
+    }
+    return [FittedVote(voters=HardVoters(chosen, k), **common) for k in range(n_classes)]
+
+
+def _train_moments(
+    problem: Problem, chosen: Chosen, q: Floats
+) -> tuple[MarginMoments, float, Floats | None]:
+    if problem.columns is not None:
+        margins = problem.y * problem.columns.scores(chosen.columns, q)
+        moments = MarginMoments.of(margins, problem.weight)
+        return moments, residual_c_bound(margins, problem.weight), None
+    first = problem.first[chosen.columns]
+    plain = problem.gram - _spread(problem) * np.eye(len(problem.gram))
+    gram = plain[np.ix_(chosen.columns, chosen.columns)]
+    moments = MarginMoments(float(first @ q), float(q @ gram @ q))
+    honest = problem.prepared.honest_margins(problem.y, problem.k, chosen.columns, q)
+    return moments, moments.c_bound(), honest
+
+
+def _held_out_margins(
+    problem: Problem, chosen: Chosen, folds: list[tuple[Indices, Indices]]
+) -> Floats:
+    """Margins of votes fitted without the row, at the penalty of the final vote."""
+    margins = np.zeros(len(problem.y))
+    share = float(chosen.solution.details.get("penalty", 0.0)) / (chosen.mu_max or 1.0)
+    for train, test in folds:
+        if len(np.unique(problem.y[train])) < 2:
+            continue
+        inner, outer, _ = problem.prepared.split(problem.y, problem.weight, problem.k, train, test)
+        fixed = FixedColumns(inner, problem.program.sides)
+        part = Problem(fixed, inner.y, inner.weight, 0, problem.program)
+        if part.hopeless:
+            continue
+        if problem.program.boxed:
+            margin = chosen.solution.details.get("mean_margin", 0.5)
+            mu = min(1.0, margin / (chosen.mu_max or 1.0))
+            found = box_vote(part.gram, part.first, mu * part.mu_max(), part.size)
+        elif part.listed:
+            found = least_squares_vote(
+                part.gram,
+                part.first,
+                sides=problem.program.sides,
+                penalty=max(share, 0.0) * part.mu_max(),
+                max_voters=problem.program.max_voters,
+            )
+        else:
+            run = CqBoost(part.columns, problem.program.sides)
+            found = run.solve(max(share, 0.0) * run.scale, tol=1e-4)
+        columns, weights = part.used_columns(found)
+        margins[test] = outer.scores(columns, weights) * outer.y
+    return margins
+
+
+def _spread(problem: Problem) -> float:
+    """What the forest added to the diagonal of its mean products."""
+    spread: float = problem.prepared.spread
+    return spread / (1.0 + spread) * float(np.trace(problem.gram)) / len(problem.gram)
+
+
+def log_odds(votes: Floats) -> Floats:
+    """Log-odds of (1 + vote)/2, with votes kept off the ends."""
+    return 2.0 * np.arctanh(np.clip(votes, -0.9995, 0.9995))
+
+
+def _sigmoid(margins: Floats, y: Floats, weight: Floats, scale: float) -> tuple[float, float]:
+    """Slope and intercept on the log-odds of (1 + vote)/2; (1, 0) leaves that rule as it is.
+
+    ``scale`` undoes the scale of held-out votes that do not sum to one.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    scores = log_odds(y * margins / scale)[:, None]
+    spread = float(np.sqrt(weight @ scores[:, 0] ** 2 / weight.sum())) or 1.0
+    fitted = LogisticRegression(C=1e4).fit(scores / spread, y, sample_weight=weight)
+    return max(float(fitted.coef_[0, 0]) / spread, 1e-6), float(fitted.intercept_[0])

@@ -1,0 +1,438 @@
+"""One class against the rest: the program over its voters, and how its free parameter is chosen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from laconic.criteria.cbound import MarginMoments
+from laconic.criteria.pac_bayes import PacBayes, divergence_from_uniform
+from laconic.solvers.box_votes import box_path, box_vote
+from laconic.solvers.column_generation import CqBoost
+from laconic.solvers.nnls import (
+    ActiveSet,
+    largest_mean_margin,
+    least_squares_vote,
+    penalty_path,
+    sides_to_bounds,
+    vote_at_mean_margin,
+)
+from laconic.solvers.solution import Solution
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+LISTED = 1500
+"""Classes up to this many voters are solved on their whole Gram matrix, larger ones are priced."""
+
+PENALTIES = (*np.geomspace(0.9, 0.003, 25).tolist(), 0.0)
+"""Shares of the largest penalty tried when mu is chosen, from one voter to least squares."""
+
+MARGINS = (0.95, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Shares of the largest mean margin tried for quasi-uniform votes."""
+
+PRICED_PENALTIES = (*PENALTIES[:-1:2], 0.0)
+"""The same for classes that are priced, in larger steps."""
+
+ROUGH = 0.03
+"""While mu is chosen over a priced class, slopes are solved to this share of the penalty."""
+
+PATIENCE = 3
+"""Penalties without a better held-out loss after which a path over a priced class is left."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is solved: which sides of a voter may be used and what fixes the scale.
+
+    ``mu`` is a mean margin, "cv", "bound" or "least-squares"; ``share`` says that a number is a
+    share of the largest mean margin.
+    """
+
+    form: str
+    sides: str
+    mu: Any
+    share: bool = False
+    tol: float = 1e-8
+    max_voters: int | None = None
+    stop: float | None = None
+    delta: float = 0.05
+    staged: bool = False
+    solvers: tuple[Callable[[Problem], Solution], ...] = ()
+
+    @property
+    def boxed(self) -> bool:
+        return self.form == "quasi-uniform"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A vote over numbered columns, before it becomes voters."""
+
+    columns: Indices
+    weights: Floats
+    solution: Solution
+    mu_max: float
+    n_candidates: float
+    parked: float = 0.0
+    held_out: Floats | None = None
+    stages: tuple[tuple[Indices, Floats], ...] = ()
+    curve: dict[str, list[float]] = field(default_factory=dict)
+
+
+def logistic_of_margins(margins: Floats, weight: Floats) -> float:
+    """Held-out logistic loss of margins after the best change of scale."""
+    from scipy.optimize import minimize_scalar
+
+    if not (margins > 0).any():
+        return float(np.log(2.0))
+    size = float(np.abs(margins).max())
+    part, scaled = weight / weight.sum(), margins / size
+
+    def loss(log_scale: float) -> float:
+        return float(part @ np.logaddexp(0.0, -np.exp(log_scale) * scaled))
+
+    best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded", options={"xatol": 1e-3})
+    return min(float(best.fun), float(np.log(2.0)))
+
+
+class Problem:
+    """One class against the rest: moments or columns of all voters."""
+
+    def __init__(self, prepared: Any, y: Floats, weight: Floats, k: int, program: Program) -> None:
+        self.prepared, self.y, self.weight, self.k = prepared, y, weight, k
+        sides = prepared.sides or program.sides
+        self.program = replace(program, sides=sides)
+        self.overlap: int | None = None
+        self.columns: Any = None
+        if prepared.out_of_bag:
+            self.first, self.gram, self.overlap = prepared.moments(y, weight, k)
+            if program.max_voters is None:
+                self.program = replace(self.program, max_voters=prepared.most)
+            self.ids = np.arange(len(self.first))
+            self.copies = np.ones(len(self.first))
+            self.listed = True
+            return
+        self.columns = prepared.columns(y, weight, k)
+        self.listed = int(self.columns.offered.sum()) <= LISTED or program.boxed
+        if self.listed:
+            self.list_all()
+
+    def list_all(self) -> None:
+        n = int(self.columns.offered.sum())
+        if n > 20_000:
+            raise ValueError(
+                f"This vote weighs every one of the {n} voters; offer at most 20000, for instance "
+                "with fewer thresholds."
+            )
+        self.ids, copies = self.columns.distinct()
+        self.copies = copies.astype(np.float64)
+        self.first = self.columns.first_moment()[self.ids]
+        self.gram = self.columns.full_gram(self.ids)
+
+    @property
+    def n_candidates(self) -> float:
+        n = float(self.copies.sum()) if self.listed else float(self.columns.offered.sum())
+        return 2.0 * n if self.program.sides in ("both", "oriented") or self.program.boxed else n
+
+    @property
+    def size(self) -> Floats:
+        return self.copies / self.copies.sum()
+
+    def mu_max(self) -> float:
+        if self.program.boxed:
+            return float(self.size @ np.abs(self.first))
+        return largest_mean_margin(self._all_first(), self.program.sides)
+
+    def _all_first(self) -> Floats:
+        if self.listed:
+            return self.first
+        first: Floats = self.columns.first_moment()[self.columns.offered]
+        return first
+
+    @property
+    def hopeless(self) -> bool:
+        """No voter is better than chance, on any side that it may be used on."""
+        first = self._all_first()
+        if self.program.sides == "plain" and not self.program.boxed:
+            return not bool((first > 0.0).any())
+        return not bool(first.any())
+
+    def _equal_vote(self) -> Chosen:
+        warnings.warn(
+            "No voter has a positive mean margin on the rows that judge it: there is nothing to "
+            "weigh, and all voters vote alike; offer other voters or more rows.",
+            UserWarning,
+            stacklevel=6,
+        )
+        columns = self.ids if self.listed else np.flatnonzero(self.columns.offered)[:LISTED]
+        weights = np.full(len(columns), 1.0 / len(columns))
+        gram = self.gram if self.listed else self.columns.full_gram(columns)
+        second = float(weights @ gram @ weights)  # the best second moment is not below zero
+        return Chosen(
+            columns, weights, Solution(weights, second, second, 0, "gap"), 0.0, self.n_candidates
+        )
+
+    def solve(self, folds: list[tuple[Indices, Indices]]) -> Chosen:
+        """The vote of the program, with its free parameter chosen if it is to be."""
+        if self.hopeless:
+            return self._equal_vote()
+        mu = self.program.mu
+        held_out = None
+        curve: dict[str, list[float]] = {}
+        if mu == "cv" and self.prepared.out_of_bag:
+            mu = "least-squares"  # out-of-bag moments are held-out already
+        if self.program.solvers:
+            place, held_out = self._solver_by_folds(folds)
+            found = self.program.solvers[place](self)
+        elif mu == "cv":
+            place, held_out, curve = self._by_folds(folds)
+            found = self._at(place)
+        elif mu == "bound":
+            found, curve = self._by_bound()
+        elif mu == "least-squares":
+            found = self._at(len(self.path) - 1)
+        else:
+            found = self._at_margin(float(mu))
+        columns, weights = self.used_columns(found)
+        stages = self._stages(found) if self.program.staged else ()
+        return Chosen(
+            columns,
+            weights,
+            found,
+            self.mu_max(),
+            self.n_candidates,
+            float(found.details.get("parked", 0.0)),
+            held_out,
+            stages,
+            curve,
+        )
+
+    def used_columns(self, found: Solution) -> tuple[Indices, Floats]:
+        used = np.flatnonzero(found.point)
+        where = found.details.get("columns", self.ids if self.listed else None)
+        return where[used], found.point[used]
+
+    def _path(self, problem: Problem) -> Iterator[Solution]:
+        program = self.program
+        if program.boxed:
+            margins = [share * problem.mu_max() for share in MARGINS]
+            yield from box_path(problem.gram, problem.first, margins, problem.size, tol=program.tol)
+        elif problem.listed:
+            yield from penalty_path(
+                problem.gram, problem.first, PENALTIES, sides=program.sides, tol=program.tol
+            )
+        else:
+            run = CqBoost(problem.columns, program.sides)
+            for share in PRICED_PENALTIES:
+                yield run.solve(share * run.scale, tol=max(program.tol, ROUGH * share))
+
+    @property
+    def path(self) -> tuple[float, ...]:
+        """What is tried when mu is chosen."""
+        if self.program.boxed:
+            return MARGINS
+        return PENALTIES if self.listed else PRICED_PENALTIES
+
+    def _by_folds(
+        self, folds: list[tuple[Indices, Indices]]
+    ) -> tuple[int, Floats | None, dict[str, list[float]]]:
+        """Place on the path of least held-out loss, and the held-out margins there."""
+        steps = len(self.path)
+        margins = np.zeros((steps, len(self.y)))
+        reached = steps
+        for train, test in folds:
+            if len(np.unique(self.y[train])) < 2:
+                continue
+            inner, outer, _ = self.prepared.split(self.y, self.weight, self.k, train, test)
+            reached = min(reached, self._follow(inner, outer, test, margins[:reached]))
+        if not folds or reached == 0:
+            return steps - 1, None, {}
+        losses = [logistic_of_margins(margins[i], self.weight) for i in range(reached)]
+        place = int(np.argmin(losses))
+        return place, margins[place], {"share": list(self.path[:reached]), "held_out_loss": losses}
+
+    def _follow(self, inner: Any, outer: Any, test: Indices, margins: Floats) -> int:
+        """Fill held-out margins along the path of one fold; returns how far it went."""
+        problem = Problem(
+            FixedColumns(inner, self.program.sides), inner.y, inner.weight, 0, self.program
+        )
+        if problem.hopeless:
+            return len(margins)
+        best, since, i = np.inf, 0, -1
+        for i, found in enumerate(self._path(problem)):
+            if i >= len(margins):
+                return i
+            columns, weights = problem.used_columns(found)
+            margins[i, test] = outer.scores(columns, weights) * outer.y
+            if not problem.listed:
+                loss = logistic_of_margins(margins[i, test], outer.weight)
+                best, since = (loss, 0) if loss < best else (best, since + 1)
+                if since >= PATIENCE:
+                    break
+        return i + 1
+
+    def _solver_by_folds(self, folds: list[tuple[Indices, Indices]]) -> tuple[int, Floats | None]:
+        """Which of several solvers has the least held-out loss, and its held-out margins."""
+        solvers = self.program.solvers
+        if not folds:
+            return 0, None
+        margins = np.zeros((len(solvers), len(self.y)))
+        for train, test in folds:
+            inner, outer, _ = self.prepared.split(self.y, self.weight, self.k, train, test)
+            fixed = FixedColumns(inner, self.program.sides)
+            part = Problem(fixed, inner.y, inner.weight * len(train), 0, self.program)
+            if len(np.unique(inner.y)) < 2 or part.hopeless:
+                continue
+            for i, solver in enumerate(solvers):
+                columns, weights = part.used_columns(solver(part))
+                total = np.abs(weights).sum() or 1.0
+                margins[i, test] = outer.scores(columns, weights / total) * outer.y
+        place = int(np.argmin([logistic_of_margins(row, self.weight) for row in margins]))
+        return place, margins[place]
+
+    def _by_bound(self) -> tuple[Solution, dict[str, list[float]]]:
+        """The vote of smallest tandem bound on the path: the bound holds for all votes at once."""
+        best: Solution | None = None
+        values: list[float] = []
+        for found in self._path(self):
+            used = self.used_columns(found)
+            if len(used[1]) == 0:
+                continue
+            moments = MarginMoments(found.details["mean_margin"], found.value)
+            form = PacBayes(moments, self.n_independent, self.divergence(*used), self.program.delta)
+            values.append(form.tandem())
+            if best is None or values[-1] < min(values[:-1]):
+                best = found
+            if not self.listed and len(values) - int(np.argmin(values)) > PATIENCE:
+                break
+        assert best is not None
+        return best, {"bound": values}
+
+    def divergence(self, columns: Indices, weights: Floats) -> float:
+        """KL of the vote to the uniform distribution over the voters on offer."""
+        if not self.program.boxed:
+            return divergence_from_uniform(weights, self.n_candidates)
+        net = np.zeros(len(self.ids))
+        net[np.searchsorted(self.ids, columns)] = np.abs(weights)
+        # a voter and its complement hold (1 ± net/size)/2 of their common 1/n; copies share alike
+        ratio = np.clip(net / self.size, 0.0, 1.0)
+        return float(self.size @ sum(xlogy((1 + s * ratio) / 2, 1 + s * ratio) for s in (1, -1)))
+
+    @property
+    def n_independent(self) -> int:
+        """Rows, a weight counting as that many, or the smallest out-of-bag overlap."""
+        if self.overlap is not None:
+            return self.overlap
+        return max(1, round(float(self.weight.sum())))
+
+    def _at(self, place: int) -> Solution:
+        program = self.program
+        if program.boxed:
+            mu = MARGINS[place] * self.mu_max()
+            return box_vote(self.gram, self.first, mu, self.size, tol=program.tol)
+        share = self.path[place]
+        tol = program.tol if program.stop is None else program.stop
+        if self.listed:
+            scale = largest_mean_margin(self.first, program.sides)
+            limit = program.max_voters
+            if limit is None and program.stop is not None:
+                limit = len(self.first)
+            return least_squares_vote(
+                self.gram,
+                self.first,
+                sides=program.sides,
+                penalty=share * scale,
+                tol=tol,
+                max_voters=limit,
+            )
+        run = CqBoost(self.columns, program.sides)
+        if program.max_voters is None:
+            for step in self.path[:place]:
+                run.solve(step * run.scale, tol=ROUGH * step)
+        return run.solve(share * run.scale, tol=max(tol, 1e-6), max_voters=program.max_voters)
+
+    def _at_margin(self, mu: float) -> Solution:
+        program = self.program
+        largest = self.mu_max()
+        if program.share:
+            if not 0.0 < mu <= 1.0:
+                raise ValueError(f"mu is a share of its maximum here: in (0, 1], got {mu}.")
+            mu = mu * largest
+        if mu <= 0.0:
+            raise ValueError(f"mu must be positive, got {mu}.")
+        if program.boxed:
+            return box_vote(self.gram, self.first, mu, self.size, tol=program.tol)
+        if program.form == "slides":  # mu only scales the weights
+            return self._at(len(self.path) - 1)
+        if not self.listed:
+            return self._priced_at_margin(mu, largest)
+        found = vote_at_mean_margin(self.gram, self.first, mu, sides=program.sides, tol=program.tol)
+        if program.max_voters is None:
+            return found
+        return least_squares_vote(
+            self.gram,
+            self.first,
+            sides=program.sides,
+            penalty=max(0.0, float(found.details["penalty"])),
+            tol=program.tol,
+            max_voters=program.max_voters,
+        )
+
+    def _priced_at_margin(self, mu: float, largest: float) -> Solution:
+        if mu > largest * (1 + 1e-12):
+            raise ValueError(
+                f"mu={mu:.6g} is above its maximum {largest:.6g}, the mean margin of the best "
+                "single voter; choose a smaller mu, or give it as a share of the maximum."
+            )
+        run = CqBoost(self.columns, self.program.sides)
+        low, high = 0.0, 1.0
+        found = run.solve(0.5 * run.scale, tol=1e-6)
+        for _ in range(40):
+            share = 0.5 * (low + high)
+            found = run.solve(share * run.scale, tol=1e-6, max_voters=self.program.max_voters)
+            if found.details["mean_margin"] < mu:
+                low = share
+            else:
+                high = share
+            if abs(found.details["mean_margin"] - mu) <= 1e-4 * largest:
+                break
+        return found
+
+    def _stages(self, found: Solution) -> tuple[tuple[Indices, Floats], ...]:
+        """The vote after each voter that enters, all weights optimal, up to the final size."""
+        if not self.listed or self.program.boxed:
+            raise ValueError(
+                "staged=True needs a listed class of voters (at most "
+                f"{LISTED}) and a form other than 'quasi-uniform'."
+            )
+        bounds = sides_to_bounds(self.first, self.program.sides)
+        state = ActiveSet(self.gram, self.first, *bounds)
+        scale = largest_mean_margin(self.first, self.program.sides)
+        stages = []
+        for size in range(1, int(np.count_nonzero(found.point)) + 1):
+            penalty = max(0.0, float(found.details["penalty"]))
+            state.minimise(penalty, tol=self.program.tol * scale, max_free=size, one_at_a_time=True)
+            used = np.flatnonzero(state.weights)
+            stages.append((self.ids[used], state.weights[used].copy()))
+            if len(used) < size:
+                break
+        return tuple(stages)
+
+
+class FixedColumns:
+    """Columns that are there already, seen as prepared voters (the training part of a fold)."""
+
+    out_of_bag = False
+
+    def __init__(self, columns: Any, sides: str) -> None:
+        self.inner, self.sides = columns, sides
+
+    def columns(self, y: Floats, weight: Floats, k: int) -> Any:
+        return self.inner

@@ -1,0 +1,235 @@
+"""Votes over classes of voters too large to list: price, enter, re-optimise.
+
+A class of voters is anything with the methods of :class:`Columns`. Every master below starts from
+the row weights +1/n: the slides' Algorithm 1 prints -1/m, for which the first column picked is
+the voter of most negative mean margin and the restricted problem has no solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.data.source import ArraySource, Block
+from laconic.solvers.nnls import ActiveSet, moment_gap, sides_to_bounds
+from laconic.solvers.solution import Solution, WhyStopped
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+
+class Columns(Protocol):
+    """Votes h_j(x_i) of many voters on labelled, weighted rows (weights sum to one)."""
+
+    y: Floats
+    weight: Floats
+
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def offered(self) -> NDArray[np.bool_]: ...
+
+    def groups(self) -> Indices: ...
+
+    def first_moment(self) -> Floats: ...
+
+    def slopes(self, columns: Indices, weights: Floats) -> Floats: ...
+
+    def row_edges(self, value: Floats) -> Floats: ...
+
+    def gram(self, new: Indices, old: Indices) -> Floats: ...
+
+    def full_gram(self, columns: Indices) -> Floats: ...
+
+    def votes(self, columns: Indices) -> Floats: ...
+
+    def scores(self, columns: Indices, weights: Floats) -> Floats: ...
+
+
+class DenseColumns:
+    """A matrix of votes in [-1, 1], held in memory (kernel voters, given scores)."""
+
+    def __init__(self, H: Floats, y: Floats, weight: Floats) -> None:
+        self.H = H
+        self.y = y
+        self.weight = weight / weight.sum()
+        self.source = ArraySource(H, y, self.weight)
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.H.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.H.shape[0])
+
+    @property
+    def offered(self) -> NDArray[np.bool_]:
+        return np.ones(self.n_columns, dtype=bool)
+
+    def groups(self) -> Indices:
+        return np.arange(self.n_columns)
+
+    def scores(self, columns: Indices, weights: Floats) -> Floats:
+        out: Floats = self.H[:, columns] @ weights
+        return out
+
+    def votes(self, columns: Indices) -> Floats:
+        return self.H[:, columns]
+
+    def row_edges(self, value: Floats) -> Floats:
+        edges: Floats = self.source.sum(lambda block: block.X.T @ value[block.rows])
+        return edges
+
+    def slopes(self, columns: Indices, weights: Floats) -> Floats:
+        return self.row_edges((self.y - self.scores(columns, weights)) * self.weight)
+
+    def first_moment(self) -> Floats:
+        return self.row_edges(self.y * self.weight)
+
+    def gram(self, new: Indices, old: Indices) -> Floats:
+        def part(block: Block) -> Any:
+            assert block.weight is not None
+            return (block.X[:, new] * block.weight[:, None]).T @ block.X[:, old]
+
+        gram: Floats = self.source.sum(part)
+        return gram
+
+    def full_gram(self, columns: Indices) -> Floats:
+        return self.gram(columns, columns)
+
+    def distinct(self) -> tuple[Indices, Indices]:
+        """Columns without repetitions up to sign, and how many each stands for."""
+        lead = np.argmax(self.H != 0, axis=0)
+        sign = np.where(self.H[lead, np.arange(self.n_columns)] < 0, -1.0, 1.0)
+        rows = np.ascontiguousarray((self.H * sign).T) + 0.0
+        _, place, multiple = np.unique(rows, axis=0, return_index=True, return_counts=True)
+        keep = np.argsort(place, kind="stable")
+        return place[keep].astype(np.int64), multiple[keep]
+
+
+class CqBoost:
+    """Column generation for ½ w'Gw - a'w + penalty·Σ|w|, warm from one penalty to the next.
+
+    The row weights of the pricing pass are y - vote, a positive multiple of the slides' dual
+    vector α = (2/m)(mu2/mu1 - margin); the edge is the slope of the objective, and entering the
+    column of largest edge is the entering rule of the active set, so both are one algorithm.
+    """
+
+    def __init__(self, columns: Columns, sides: str) -> None:
+        self.columns = columns
+        self.first = columns.first_moment()
+        lower, upper = sides_to_bounds(self.first, sides)
+        self.lower = np.where(columns.offered, lower, 0.0)
+        self.upper = np.where(columns.offered, upper, 0.0)
+        self.no_up, self.no_down = self.upper <= 0.0, self.lower >= 0.0
+        self.groups = columns.groups()
+        self.entered = np.zeros(0, dtype=np.int64)
+        self.state = ActiveSet(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0))
+        self.passes = 0
+        best = np.maximum(
+            np.where(self.upper > 0, self.first, -np.inf),
+            np.where(self.lower < 0, -self.first, -np.inf),
+        )
+        self.scale = float(best.max())
+        if self.scale <= 0.0:
+            raise ValueError(
+                "No voter has a positive mean margin, so no vote can have one; offer other voters, "
+                "or their complements."
+            )
+
+    @property
+    def weights(self) -> Floats:
+        return self.state.weights
+
+    def _pulls(self, slopes: Floats, penalty: float) -> Floats:
+        pull: Floats = np.abs(slopes) - penalty
+        pull[np.where(slopes > 0.0, self.no_up, self.no_down)] = 0.0
+        return pull
+
+    def _candidates(self, pull: Floats, tol: float, limit: int) -> Indices:
+        """The steepest new voter of every feature, if at least half as steep as the best."""
+        pull[self.entered] = 0.0
+        best = pull.max()
+        if best <= tol:
+            return np.zeros(0, dtype=np.int64)
+        steep = np.flatnonzero(pull >= max(0.5 * best, tol))
+        steep = steep[np.argsort(-pull[steep], kind="stable")]
+        _, one_each = np.unique(self.groups[steep], return_index=True)
+        return steep[np.sort(one_each)][:limit]
+
+    def _enter(self, new: Indices) -> None:
+        every = np.concatenate([self.entered, new])
+        rows = self.columns.gram(new, every)
+        old = len(self.entered)
+        self.state.add(
+            rows[:, :old], rows[:, old:], self.first[new], self.lower[new], self.upper[new]
+        )
+        self.entered = every
+
+    def solve(
+        self,
+        penalty: float = 0.0,
+        *,
+        tol: float = 1e-8,
+        max_voters: int | None = None,
+        max_passes: int = 10_000,
+    ) -> Solution:
+        """Optimise at one penalty from the present vote; ``tol`` is relative to max a."""
+        goal = tol * self.scale
+        why: WhyStopped = "max_iter"
+        slopes = self.first
+        if len(self.entered):  # the penalty may have moved since
+            self.state.minimise(penalty, tol=0.1 * goal)
+        for _ in range(max_passes):
+            slopes = self.columns.slopes(self.entered, self.weights)
+            self.passes += 1
+            pull = self._pulls(slopes, penalty)
+            used = int(np.count_nonzero(self.weights))
+            if max_voters is not None and used >= max_voters:
+                why = "budget"
+                break
+            limit = 1 if max_voters is not None else 1 + used // 2
+            new = self._candidates(pull, goal, limit)
+            # the outside is done; the inside is solved to rounding by the active set
+            if len(new) == 0:
+                why = "gap"
+                break
+            self._enter(new)
+            self.state.minimise(penalty, tol=0.1 * goal)
+        return self._solution(slopes, why, penalty)
+
+    def _solution(self, slopes: Floats, why: WhyStopped, penalty: float) -> Solution:
+        weights = self.weights.copy()
+        total = float(np.abs(weights).sum())
+        full = np.zeros(self.columns.n_columns)
+        full[self.entered] = weights
+        gap = moment_gap(slopes, full, self.lower, self.upper)
+        gram = self.state.gram[: self.state.n, : self.state.n]
+        mean, second = float(self.first @ full), float(weights @ gram @ weights)
+        details = {
+            "columns": self.entered.copy(),
+            "mean_margin": mean / total if total else 0.0,
+            "c_bound": max(0.0, 1.0 - mean * mean / second) if second > 0 else 1.0,
+            "penalty": penalty,
+            "passes": self.passes,
+            "first_entered": int(self.entered[0]) if len(self.entered) else -1,
+        }
+        value = second / (total * total) if total else np.inf
+        return Solution(weights, value, gap, self.passes, why, details)
+
+
+def cq_path(
+    columns: Columns, shares: Sequence[float], *, sides: str, tol: float = 1e-8
+) -> Iterator[Solution]:
+    """Votes at decreasing penalties share·max(a) over a class that is priced, not listed."""
+    run = CqBoost(columns, sides)
+    for share in shares:
+        yield run.solve(share * run.scale, tol=tol)
