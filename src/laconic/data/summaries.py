@@ -1,0 +1,175 @@
+"""A stream's past as value by class weights of every column, of bounded size, merged by +.
+
+A numeric column keeps a few thousand values: neighbours of little weight are pooled at their
+largest, so that the weight up to any kept value is exact when they are pooled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.data.columns import MISSING, Kind, Schema, Table, shown
+from laconic.data.source import ArraySource, Block
+from laconic.data.tables import NumericTable, category_table, numeric_table
+
+Floats = NDArray[np.float64]
+
+MOST_VALUES = 4096
+_HEAVY = 0.25
+
+
+@dataclass(frozen=True)
+class CategoryTable:
+    """Class weights of sorted texts; the last row is missing."""
+
+    categories: tuple[str, ...]
+    weights: Floats
+
+    def __add__(self, other: CategoryTable) -> CategoryTable:
+        texts = tuple(sorted({*self.categories, *other.categories}))
+        place = {text: k for k, text in enumerate(texts)}
+        weights = np.zeros((len(texts) + 1, self.weights.shape[1]))
+        for table in (self, other):
+            weights[[place[text] for text in table.categories]] += table.weights[:-1]
+            weights[-1] += table.weights[-1]
+        return CategoryTable(texts, weights)
+
+
+ColumnTable = NumericTable | CategoryTable
+
+
+def condensed(table: NumericTable, most: int = MOST_VALUES) -> NumericTable:
+    """About ``most`` values: light neighbours are pooled at the largest of them.
+
+    A value that is heavy, as an old pool is, ends its pool: light values that come later fall in
+    the pool that they belong to, and pools do not wander as chunks are added.
+
+    >>> table = NumericTable(np.arange(6.0), np.ones((6, 1)), np.zeros(1))
+    >>> condensed(table, 3).values
+    array([1., 3., 5.])
+    """
+    from laconic.data.hot_summaries import pool_ends
+
+    if len(table.values) <= most:
+        return table
+    weight = table.weights.sum(axis=1)
+    full = float(weight.sum()) / most
+    heavy = full * _HEAVY
+    last = pool_ends(weight, heavy if (weight >= heavy).mean() < 0.5 else np.inf, full)
+    sums = np.cumsum(table.weights, axis=0)[last]
+    weights = np.diff(sums, axis=0, prepend=np.zeros((1, sums.shape[1])))
+    return NumericTable(table.values[last], weights, table.missing)
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """Value by class weights of every column of the rows seen so far."""
+
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    columns: tuple[ColumnTable, ...]
+    class_totals: Floats
+
+    @staticmethod
+    def of(table: Table, y: NDArray[np.int64], weight: Floats, n_classes: int) -> TableSummary:
+        source = ArraySource(table, y, weight)
+        columns: list[ColumnTable] = []
+        for j, kind in enumerate(table.kinds):
+            if kind == "categorical":
+                texts = table.categories[j] or ()
+                columns.append(
+                    CategoryTable(texts, category_table(source, j, len(texts), n_classes))
+                )
+            else:
+                columns.append(condensed(numeric_table(source, j, n_classes)))
+        totals: Floats = np.bincount(y, weights=weight, minlength=n_classes).astype(np.float64)
+        return TableSummary(table.names, table.kinds, tuple(columns), totals)
+
+    def __add__(self, other: TableSummary) -> TableSummary:
+        kinds, columns = [], []
+        for j, name in enumerate(self.names):
+            kind, column = _joined(
+                name, (self.kinds[j], self.columns[j]), (other.kinds[j], other.columns[j])
+            )
+            kinds.append(kind)
+            columns.append(column)
+        totals = self.class_totals + other.class_totals
+        return TableSummary(self.names, tuple(kinds), tuple(columns), totals)
+
+    @property
+    def total(self) -> float:
+        return float(self.class_totals.sum())
+
+    def schema(self, *, named: bool) -> Schema:
+        categories = tuple(
+            column.categories if isinstance(column, CategoryTable) else None
+            for column in self.columns
+        )
+        return Schema(self.names, self.kinds, categories, named)
+
+    def source(self) -> SummarySource:
+        return SummarySource(self)
+
+
+def _joined(
+    name: str, a: tuple[Kind, ColumnTable], b: tuple[Kind, ColumnTable]
+) -> tuple[Kind, ColumnTable]:
+    """Two tables of one column; one without any value takes the kind of the other."""
+    (kind, first), (other_kind, second) = a, b
+    if isinstance(first, NumericTable) and isinstance(second, NumericTable):
+        return kind, condensed(first + second)
+    if isinstance(first, NumericTable) and not len(first.values):
+        return other_kind, CategoryTable((), first.missing[None]) + _as_categories(second)
+    if isinstance(second, NumericTable) and not len(second.values):
+        return kind, _as_categories(first) + CategoryTable((), second.missing[None])
+    if isinstance(first, CategoryTable) and isinstance(second, CategoryTable):
+        return kind, first + second
+    raise ValueError(
+        f"Column {shown(name)} was {kind} so far and is {other_kind} now; convert it to the kind "
+        "it had."
+    )
+
+
+def _as_categories(table: ColumnTable) -> CategoryTable:
+    assert isinstance(table, CategoryTable)
+    return table
+
+
+@dataclass(frozen=True)
+class SummarySource:
+    """The summary as weighted rows, one column at a time: what a partition search reads."""
+
+    summary: TableSummary
+
+    @property
+    def n_rows(self) -> int:
+        return max(len(self._block(j)) for j in range(len(self.summary.names)))
+
+    def _block(self, j: int) -> Block:
+        column = self.summary.columns[j]
+        cells: NDArray[Any]
+        if isinstance(column, CategoryTable):
+            weights = column.weights
+            cells = np.append(np.arange(len(column.categories)), MISSING).astype(np.int32)
+            categories: tuple[str, ...] | None = column.categories
+        else:
+            weights = np.concatenate([column.weights, column.missing[None]])
+            cells, categories = np.append(column.values, np.nan), None
+        value, y = np.nonzero(weights)
+        rows = Table(
+            (self.summary.names[j],), (self.summary.kinds[j],), (categories,), [cells[value]]
+        )
+        return Block(0, 0, len(value), rows, y, weights[value, y])
+
+    def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
+        if columns is None or len(columns) != 1:
+            raise ValueError("A summary holds columns one by one: ask for one column.")
+        yield f(self._block(int(columns[0])))
+
+    def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
+        return next(self.map(f, columns))

@@ -1,0 +1,231 @@
+"""What the two naive Bayes classifiers share: the encoder before, the predictions after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from laconic.criteria.modl import LN2
+from laconic.criteria.weighted_bayes import (
+    LogTables,
+    posterior,
+    shapley_importances,
+    smoothed,
+    variable_costs,
+)
+from laconic.data.columns import Table, shown
+from laconic.data.source import ArraySource
+from laconic.estimators.bayes_score import (
+    BayesScore,
+    Codes,
+    Explanation,
+    code_matrix,
+    explain_rows,
+)
+from laconic.estimators.contract import TableClassifier, Training
+from laconic.estimators.modl_encoder import ModlEncoder
+from laconic.estimators.partition import Partition
+from laconic.solvers.coded_rows import CodedRows
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Informative variables, their codes on the training rows and their costs."""
+
+    partitions: list[Partition]
+    places: NDArray[np.int64]
+    codes: Codes
+    y: NDArray[np.int64]
+    weight: Floats
+    tables: LogTables
+    preparation: Floats
+    selection: Floats
+
+    @property
+    def rows(self) -> CodedRows:
+        return CodedRows(ArraySource(self.codes, self.y, self.weight), self.tables)
+
+    @property
+    def total(self) -> float:
+        return float(self.weight.sum())
+
+
+def prepare(
+    partitions: Mapping[str, Partition],
+    prior: str,
+    table: Table,
+    y: NDArray[np.int64],
+    weight: Floats,
+    class_totals: Floats,
+) -> Prepared:
+    """Codes and log tables of the variables that say something of the class."""
+    every = list(partitions.values())
+    places = np.array([k for k, p in enumerate(every) if p.informative], dtype=np.int64)
+    kept = [every[k] for k in places]
+    construction = np.array([p.construction_cost for p in kept], dtype=np.float64)
+    # under the granular prior the construction cost is ln 2 + what naming the variable costs
+    selection = construction - LN2 if prior == "granular" else construction + math.log(len(every))
+    return Prepared(
+        kept,
+        places,
+        code_matrix(table, kept),
+        y,
+        weight,
+        LogTables.of([p.class_weights for p in kept], class_totals),
+        np.array([p.preparation_cost for p in kept], dtype=np.float64),
+        selection,
+    )
+
+
+class CodedBayes(TableClassifier):
+    """Encodes columns by MODL partitions; predicts from ``score_``, a :class:`BayesScore`."""
+
+    encoder: Any
+    n_jobs: int | None
+    random_state: Any
+
+    def _make_encoder(self) -> ModlEncoder:
+        if self.encoder is None:
+            made = ModlEncoder(n_jobs=self.n_jobs, random_state=self.random_state)
+        elif isinstance(self.encoder, ModlEncoder):
+            made = clone(self.encoder)
+        else:
+            raise TypeError(
+                f"encoder must be a ModlEncoder or None, got {type(self.encoder).__name__}; set "
+                "its parameters, not its class."
+            )
+        for name in ("pairs", "trees"):
+            if getattr(self, name, 0):
+                made.set_params(**{name: getattr(self, name)})
+        return made
+
+    def _prepare(self, rows: Training) -> Prepared:
+        encoder = self._make_encoder()
+        encoder.fit(rows.table, self.classes_[rows.y], rows.weight)
+        # the table always has names; the encoder must know whether the user's X had them
+        encoder.schema_ = self.schema_
+        encoder._publish_names()
+        self.encoder_ = encoder
+        return prepare(
+            encoder.partitions_,
+            encoder.prior,
+            rows.table,
+            rows.y,
+            rows.weight,
+            encoder.class_weights_,
+        )
+
+    def _store(self, ready: Prepared, weights: Floats) -> None:
+        names = list(self.encoder_.partitions_)
+        self.variable_names_ = np.array(names, dtype=object)
+        self.weights_ = np.zeros(len(names))
+        self.weights_[ready.places] = weights
+        self.score_ = BayesScore.of(ready.partitions, ready.places, ready.tables, weights)
+        self.selected_features_ = np.array(
+            [partition.name for partition in self.score_.partitions], dtype=object
+        )
+        self.variable_importances_ = np.zeros(len(names))
+        importances = shapley_importances(ready.tables, weights)
+        self.variable_importances_[ready.places] = importances
+        self.feature_importances_ = np.zeros(self.n_features_in_)
+        for partition, share in zip(ready.partitions, importances, strict=True):
+            # a constructed variable is shared out among the columns it is made of
+            columns = list(partition.columns)
+            self.feature_importances_[columns] += share / len(columns)
+        self.n_training_ = float(self.encoder_.class_weights_.sum())
+
+    def decision_function(self, X: Any) -> Floats:
+        """Log-odds of the second class, or one score for each class, centred, when there are more.
+
+        Before the last smoothing of :meth:`predict_proba`: these are the log-odds of equation (1).
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return np.asarray(scores[:, 1] - scores[:, 0])
+        return scores - scores.mean(axis=1, keepdims=True)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Equation (1), then (p_j + h / J) / (1 + h) with h = 1 / (2 (N + 1)).
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        return smoothed(posterior(self._scores(X)), self.n_training_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class."""
+        best = self._scores(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    def explain(self, X: Any) -> Explanation:
+        """Exact contributions of the variables to the score of each row.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        Explanation
+            Baseline and contributions that add up to :meth:`decision_function`.
+        """
+        check_is_fitted(self, "score_")
+        return explain_rows(self.score_, self.classes_, self._read_rows(X))
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self, "score_")
+        return self.score_.scores(self._read_rows(X))
+
+
+def extra_costs(
+    feature_costs: Any, names: tuple[str, ...], partitions: list[Partition]
+) -> Floats | None:
+    """The user's cost of each variable, in nats: the sum over the columns it reads."""
+    if feature_costs is None:
+        return None
+    if isinstance(feature_costs, Mapping):
+        unknown = [name for name in feature_costs if name not in names]
+        if unknown:
+            raise ValueError(
+                f"feature_costs names {shown(unknown[0])}, which is not a column of X; use the "
+                "names of its columns."
+            )
+        by_column = np.array([_cost(feature_costs.get(name, 0.0), name) for name in names])
+    else:
+        given = np.asarray(feature_costs)
+        if given.shape != (len(names),):
+            raise ValueError(
+                f"feature_costs must have one number for each of the {len(names)} columns, or be "
+                f"a dict of column to number; got shape {given.shape}."
+            )
+        by_column = np.array([_cost(c, n) for c, n in zip(given.tolist(), names, strict=True)])
+    return np.array([by_column[list(p.columns)].sum() for p in partitions], dtype=np.float64)
+
+
+def _cost(value: Any, name: str) -> float:
+    if not isinstance(value, Real) or not math.isfinite(value) or value < 0:
+        raise ValueError(
+            f"feature_costs of column {shown(name)} must be a number >= 0 (nats), got {value!r}."
+        )
+    return float(value)
+
+
+def prices(ready: Prepared, feature_costs: Any, names: tuple[str, ...]) -> Floats:
+    """B_k of criterion (4)."""
+    extra = extra_costs(feature_costs, names, ready.partitions)
+    return variable_costs(ready.preparation, ready.selection, extra)
