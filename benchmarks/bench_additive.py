@@ -1,0 +1,237 @@
+"""Sparse additive model beside explainable boosting and boosted trees.
+
+    python benchmarks/bench_additive.py quality [set ...] [--no-ebm]
+    python benchmarks/bench_additive.py credit
+    python benchmarks/bench_additive.py rows [n ...]
+    python benchmarks/bench_additive.py wide
+
+Every line is one run on one thread; CPU seconds, and their ratio to the peer in the same process.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: E402
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+
+from laconic import SparseAdditiveClassifier
+from laconic.data.datasets import load
+
+# name -> the class taken as positive (None: the first one in order)
+SETS: dict[str, str | None] = {
+    "heart": "2", "australian": "1", "pima": "1", "german": "2", "letterAB": "B",
+    "segmentation": None, "waveform": "0", "satimage": None, "spam": "1", "covtype": "7",
+    "adult": ">50K", "drebin215": "S",
+}  # fmt: skip
+
+
+def read(name: str) -> tuple[Any, np.ndarray]:
+    import pandas as pd
+
+    data = load(name)
+    X = pd.DataFrame(data.X) if not hasattr(data.X, "iloc") else data.X
+    text = np.asarray(data.y).astype(str)
+    if name == "covtype":
+        kept = np.flatnonzero(np.isin(text, ["1", "7"]))
+        kept = np.random.default_rng(0).permutation(kept)[:20_000]
+        X, text = X.iloc[kept].reset_index(drop=True), text[kept]
+    positive = SETS[name] if SETS[name] is not None else sorted(set(text))[0]
+    for column in X.columns:
+        if not pd.api.types.is_numeric_dtype(X[column]):
+            X[column] = X[column].astype("category")
+    return X, (text == positive).astype(int)
+
+
+def folds(X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    if len(y) > 4_000:
+        return list(StratifiedShuffleSplit(1, test_size=1 / 3, random_state=0).split(X, y))
+    return list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+
+
+def relative_cost(y: np.ndarray, p: np.ndarray, fn: float, fp: float) -> float:
+    """Mean cost of the cheapest decisions by p, relative to the best constant decision."""
+    decided = p > fp / (fn + fp)
+    cost = np.where(decided, fp * (y == 0), fn * (y == 1)).mean()
+    return float(cost / min(fn * y.mean(), fp * (1 - y.mean())))
+
+
+def boosted() -> Any:
+    return HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
+
+
+def explainable() -> Any:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(n_jobs=1)
+
+
+def n_terms(model: Any) -> float:
+    if hasattr(model, "n_terms_"):
+        return float(model.n_terms_)
+    return float(len(model.term_names_)) if hasattr(model, "term_names_") else np.nan
+
+
+def judged(make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarray:
+    """Log loss, two relative costs, terms, CPU seconds: means over the folds."""
+    rows = []
+    for train, test in folds(X, y):
+        start = time.process_time()
+        model = make().fit(X.iloc[train], y[train])
+        seconds = time.process_time() - start
+        p = np.clip(model.predict_proba(X.iloc[test])[:, 1], 1e-12, 1 - 1e-12)
+        share = y[train].mean()
+        rows.append(
+            [
+                log_loss(y[test], p),
+                relative_cost(y[test], p, 10.0, 1.0),
+                relative_cost(y[test], p, 1 / share, 1 / (1 - share)),
+                n_terms(model),
+                seconds,
+            ]
+        )
+    return np.mean(rows, axis=0)
+
+
+def quality(names: list[str], ebm: bool) -> None:
+    peers = {"additive": SparseAdditiveClassifier, "boosted trees": boosted}
+    if ebm:
+        peers["explainable boosting"] = explainable
+    print("| set | model | log loss | cost 10:1 | cost 1/share | terms | CPU s | CPU / additive |")
+    print("|---|---|---|---|---|---|---|---|")
+    SparseAdditiveClassifier(pairs=2).fit(*small())  # compile outside the clock
+    totals: dict[str, list[np.ndarray]] = {peer: [] for peer in peers}
+    for name in names:
+        X, y = read(name)
+        ours = None
+        for peer, make in peers.items():
+            found = judged(make, X, y)
+            ours = found[-1] if ours is None else ours
+            totals[peer].append(found)
+            _line(name, peer, found, found[-1] / ours)
+    for peer, rows in totals.items():
+        mean = np.mean(rows, axis=0)
+        _line("mean", peer, mean, mean[-1] / np.mean([r[-1] for r in totals["additive"]]))
+
+
+def _line(name: str, peer: str, found: np.ndarray, ratio: float) -> None:
+    numbers = " | ".join(f"{v:.4f}" for v in found[:3])
+    print(
+        f"| {name} | {peer} | {numbers} | {found[3]:.0f} | {found[4]:.2f} | {ratio:.2f} |",
+        flush=True,
+    )
+
+
+def small() -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 4))
+    return X, (X[:, 0] * X[:, 1] + draw.normal(size=300) > 0).astype(int)
+
+
+def credit_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Log-normal amounts over six decades, a point mass at zero, codes 96 and 98 in a count."""
+    draw = np.random.default_rng(seed)
+    amount = np.exp(draw.normal(8, 2.5, n))
+    amount[draw.random(n) < 0.15] = 0.0
+    ratio = np.exp(draw.normal(-1, 1.5, n))
+    late = draw.poisson(0.3, n).astype(float)
+    code = draw.random(n)
+    late[code < 0.01], late[code > 0.99] = 96.0, 98.0
+    age = np.clip(draw.normal(50, 15, n), 21, 100).round()
+    f = -3.5 + 1.1 * np.minimum(late, 4) * (late < 90) + 2.5 * (late == 96) + 0.5 * (late == 98)
+    f += 1.2 * np.tanh(ratio) - 0.15 * np.log1p(amount) + 0.8 * (amount == 0) - 0.02 * (age - 50)
+    y = (draw.random(n) < 1 / (1 + np.exp(-f))).astype(int)
+    return np.column_stack([amount, ratio, late, age, draw.normal(size=n)]), y
+
+
+def credit() -> None:
+    print("| seed | additive | boosted trees | ratio |\n|---|---|---|---|")
+    for seed in range(5):
+        X, y = credit_rows(30_000, seed)
+        half = len(y) // 2
+        losses = []
+        for make in (SparseAdditiveClassifier, boosted):
+            model = make().fit(X[:half], y[:half])
+            losses.append(log_loss(y[half:], model.predict_proba(X[half:])))
+        print(
+            f"| {seed} | {losses[0]:.5f} | {losses[1]:.5f} | {losses[0] / losses[1]:.4f} |",
+            flush=True,
+        )
+
+
+def tall(n: int, d: int = 50) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(n, d))
+    f = sum(np.sin((1 + j / 10) * X[:, j]) for j in range(10)) * 0.6
+    f += sum(0.5 * X[:, 2 * j] * X[:, 2 * j + 1] for j in range(5))
+    return X, (draw.random(n) < 1 / (1 + np.exp(-f))).astype(int)
+
+
+def rows(sizes: list[int]) -> None:
+    SparseAdditiveClassifier(pairs=2).fit(*small())
+    print("| rows x 50 | CPU s | terms | pairs | gap / objective | peak MB above X | encoded MB |")
+    print("|---|---|---|---|---|---|---|")
+    for n in sizes:
+        X, y = tall(n)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        start = time.process_time()
+        model = SparseAdditiveClassifier(pairs=10).fit(X, y)
+        seconds = time.process_time() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
+        pairs = sum(len(t.columns) == 2 for t in model.terms_)
+        gap = model.duality_gap_ / model.objective_
+        encoded = n * 50 * 5 / 2**20
+        sizes_mb = f"{peak:.0f} | {encoded:.0f}"
+        print(
+            f"| {n} | {seconds:.1f} | {model.n_terms_} | {pairs} | {gap:.1e} | {sizes_mb} |",
+            flush=True,
+        )
+
+
+def wide(n: int = 4_000, d: int = 5_000, real: int = 20) -> None:
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(n, d))
+    matter = draw.choice(d, real, replace=False)
+    f = sum((np.sin(2 * X[:, j]) if k % 2 else X[:, j]) for k, j in enumerate(matter))
+    y = (draw.random(n) < 1 / (1 + np.exp(-f))).astype(int)
+    SparseAdditiveClassifier(pairs=2).fit(*small())
+    start = time.process_time()
+    model = SparseAdditiveClassifier(pairs=0).fit(X, y)
+    seconds = time.process_time() - start
+    found = {int(t.columns[0][1:]) for t in model.terms_}
+    first = {int(t.columns[0][1:]) for t in model.terms_[:real]}
+    print(f"columns that matter found: {len(found & set(matter.tolist()))} of {real}")
+    best = len(first & set(matter.tolist()))
+    print(f"among the {real} most important: {best}; terms: {model.n_terms_}")
+    print(f"CPU s: {seconds:.1f}")
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore", category=UserWarning)
+    what, *rest = sys.argv[1:] or ["quality"]
+    names = [name for name in rest if not name.startswith("-")]
+    if what == "quality":
+        quality(names or list(SETS), ebm="--no-ebm" not in rest)
+    elif what == "credit":
+        credit()
+    elif what == "rows":
+        rows([int(n) for n in names] or [10_000, 100_000, 1_000_000])
+    else:
+        wide()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Criterion of the sparse additive model, its dual, and a certified gap.
+
+The score is f(x) = b + sum_t s_t(x), each shape s_t = B_t g_t given by its values on the slots of
+one column or on the cells of a grid of two, and the criterion is
+
+    P(b, g) = sum_i c_i phi(f(x_i), y_i) + sum_t [ l_t |g_t| + g_t' D_t g_t / 2 ],
+
+c_i the row weights (C times the sample weight), phi the logistic, truncated logistic or
+multinomial loss. The basis B_t is chosen (Demmler and Reinsch, *Numerische Mathematik* 24, 1975)
+so that |g_t| is the standard deviation of the shape on the training rows, every shape has mean
+zero, and D_t, the roughness, is diagonal. |g_t| is the group-lasso penalty of Yuan and Lin
+(*JRSS B* 68, 2006): it removes whole terms.
+
+With probabilities p_i as the dual point and th_t = sum_i c_i (y_i - p_i) z_it (z the coordinates of
+the row), whenever sum_i c_i (y_i - p_i) = 0,
+
+    P - min P <= sum_i c_i FY_i + sum_t [ pen_t(g_t) + pen_t*(th_t) - th_t'g_t ],
+
+FY the Fenchel-Young loss; every summand is >= 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import null_space
+from scipy.special import softmax, xlogy
+
+from laconic.criteria.gray_zone import TruncatedLogistic
+from laconic.criteria.protocol import fenchel_young
+from laconic.data.axes import Axis, KnotAxis
+
+Array = NDArray[np.float64]
+
+_LEVEL_RIDGE = 50.0
+"""Price of a level's squared distance from the line, in units of the integrated squared bend."""
+
+
+def bending(axis: Axis, mass: Array) -> Array:
+    """Roughness matrix of the values on the slots of one axis.
+
+    Knots: the integral of the squared second derivative on the scale of ranks, where knots are
+    equally spaced (the difference penalty of Eilers and Marx, *Statistical Science* 11, 1996).
+    Special values: their squared distance from the line; missing: from the mean of the rest.
+    Categories and intervals: the sum of squares.
+    """
+    if not isinstance(axis, KnotAxis):
+        return np.eye(axis.size)
+    m = len(axis.knots)
+    rows = []
+    if m > 2:
+        second = np.zeros((m - 2, axis.size))
+        for k in range(m - 2):
+            second[k, k : k + 3] = (1.0, -2.0, 1.0)
+        rows.append(second * (m - 1.0) ** 1.5)
+    where = axis.encode(axis.specials)[0]
+    levels = np.zeros((len(axis.specials) + 1, axis.size))
+    for k in range(len(axis.specials)):
+        levels[k, where[k]] = 1.0
+        place = KnotAxis(axis.knots, np.empty(0)).encode(axis.specials[k : k + 1])
+        slot, part = int(place[0][0]), float(place[1][0])
+        levels[k, slot] -= 1.0 - part
+        if part > 0:
+            levels[k, slot + 1] -= part
+    # pulled to the mean of all other rows, so that a missing value never seen contributes zero
+    others = mass[: axis.missing]
+    share = others / others.sum() if others.sum() > 0 else np.full(len(others), 1.0 / len(others))
+    levels[-1, axis.missing] = 1.0
+    levels[-1, : axis.missing] -= share
+    rows.append(levels * np.sqrt(_LEVEL_RIDGE))
+    stacked = np.concatenate(rows)
+    return np.asarray(stacked.T @ stacked)
+
+
+def grid_roughness(first: Array, second: Array, mass: Array) -> Array:
+    """Roughness on the cells of a grid: along each axis, averaged over the other one."""
+    share = mass / max(float(mass.sum()), 1e-300)
+    row, column = share.sum(axis=1), share.sum(axis=0)
+    return np.kron(first, np.diag(column)) + np.kron(np.diag(row), second)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Basis of one term: slot values ``basis @ g``; ``rough`` is the diagonal of its roughness."""
+
+    basis: Array
+    rough: Array
+
+    @property
+    def rank(self) -> int:
+        return len(self.rough)
+
+
+def whiten(gram: Array, roughness: Array, removed: Array) -> Shape:
+    """Basis with unit Gram matrix and diagonal roughness, orthogonal to the columns ``removed``.
+
+    ``gram`` is the weighted mean of products of slot shares. Directions that no row sees (empty
+    knots, absent levels) are not free coordinates: they take the smoothest values given the rest.
+    """
+    keep = null_space((gram @ removed).T) if removed.shape[1] else np.eye(len(gram))
+    inner = keep.T @ gram @ keep
+    rough = keep.T @ roughness @ keep
+    values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
+    seen = values > 1e-9 * max(float(np.trace(gram)), 1e-300)
+    if not seen.any():
+        return Shape(np.zeros((len(gram), 0)), np.zeros(0))
+    scaled = vectors[:, seen] / np.sqrt(values[seen])
+    unseen = vectors[:, ~seen]
+    if unseen.shape[1]:
+        within = unseen.T @ rough @ unseen
+        scaled = scaled - unseen @ (
+            np.linalg.pinv(within, hermitian=True) @ (unseen.T @ rough @ scaled)
+        )
+    bend, turn = np.linalg.eigh(scaled.T @ rough @ scaled)
+    floor = 1e-10 * max(float(np.trace(roughness)), 1e-300)
+    bend = np.where(bend > max(floor, 1e-9 * float(bend[-1])), bend, 0.0)
+    return Shape(np.ascontiguousarray(keep @ (scaled @ turn)), bend)
+
+
+@dataclass(frozen=True)
+class AdditivePenalty:
+    """sum_t [ group_t |g_t| + sum_j diagonal_j g_tj^2 / 2 ]; points are (scores, coordinates).
+
+    ``owner[j]`` is the term of coordinate j.
+    """
+
+    owner: NDArray[np.int64]
+    group: Array
+    diagonal: Array
+
+    def norms(self, point: Array) -> Array:
+        """|g_t| of every term."""
+        squares = (point**2).sum(axis=0)
+        return np.sqrt(np.bincount(self.owner, squares, minlength=len(self.group)))
+
+    def value(self, point: Array) -> float:
+        quadratic = 0.5 * float((point**2 @ self.diagonal).sum())
+        return float(self.group @ self.norms(point)) + quadratic
+
+    def conjugate(self, slope: Array) -> Array:
+        """pen_t*(th_t) of every term, never too small.
+
+        pen_t* is the least of (th - u)'D^-1 (th - u) / 2 over |u| <= group. The best u is
+        th group / (d rho + group) for the rho that gives it length ``group``, the root of a scalar
+        equation; u is shortened to the ball if the root is not exact, so the number is an upper
+        bound. ``inf`` where a direction without ridge leaves the ball.
+        """
+        owner, n_terms = self.owner, len(self.group)
+        squares = (slope**2).sum(axis=0)
+        group, d = self.group[owner], self.diagonal
+        over = np.bincount(owner, squares, minlength=n_terms) > self.group**2
+        rho = np.zeros(n_terms)
+        for _ in range(60):
+            shrunk = d * rho[owner] + group
+            with np.errstate(divide="ignore", invalid="ignore"):
+                length = np.bincount(owner, squares / shrunk**2, minlength=n_terms)
+                slide = np.bincount(owner, squares * d / shrunk**3, minlength=n_terms)
+                # Newton on length^(-1/2) = 1, concave and increasing in rho: from the left it
+                # never passes the root
+                move = np.where(
+                    over & (self.group > 0), (length - np.sqrt(length)) * np.sqrt(length), 0.0
+                )
+                move = np.where(slide > 0, move / np.sqrt(length) / slide, 0.0)
+            rho = rho + np.maximum(move, 0.0)
+            if (move <= 1e-12 * rho).all():
+                break
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(group > 0, group / (d * rho[owner] + group), 0.0)
+            size = np.sqrt(np.bincount(owner, squares * share**2, minlength=n_terms))
+            share = share * np.minimum(1.0, np.where(size > 0, self.group / size, 1.0))[owner]
+            rest = squares * (1.0 - share) ** 2
+            price = np.where(rest > 0, 0.5 * rest / d, 0.0)
+        return np.where(over, np.bincount(owner, price, minlength=n_terms), 0.0)
+
+
+def balance(p: Array, y: Array, weight: Array) -> tuple[float, Array]:
+    """(eps, q): (1 - eps) p + eps q satisfies sum_i c_i (y_i - p_i) = 0 for every class.
+
+    ``p`` and ``y`` (one-hot) are classes x rows; the correction of class rescaling, for any
+    number of classes, and small when the intercept is nearly optimal.
+    """
+    wanted, got = y @ weight, p @ weight
+    total = float(weight.sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        over = np.where(got > wanted, 1.0 - wanted / got, 0.0)
+    eps = float(over.max())
+    if eps <= 0.0:
+        return 0.0, wanted / total
+    return eps, np.maximum(wanted - (1.0 - eps) * got, 0.0) / (eps * total)
+
+
+def row_gap(
+    scores: Array, p: Array, y: NDArray[np.int64], weight: Array, loss: TruncatedLogistic
+) -> float:
+    """sum_i c_i FY_i: the price of the dual probabilities ``p`` (classes x rows) at the scores."""
+    if len(scores) == 1:
+        sign = np.where(y > 0, 1.0, -1.0)
+        u = np.clip(p[1], 0.0, 1.0) - (y > 0)
+        price = fenchel_young(loss, scores[0], u, sign)
+        return float(weight @ np.where(weight > 0, price, 0.0))
+    q = softmax(scores, axis=0)
+    terms = xlogy(p, p) - xlogy(p, np.maximum(q, 1e-300))
+    return float(weight @ np.maximum(terms.sum(axis=0), 0.0))

@@ -1,0 +1,334 @@
+"""Fit of the sparse additive model: axes, choices on held-out rows, the certified solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from laconic.criteria.decisions import expected_costs
+from laconic.criteria.gray_zone import TruncatedLogistic
+from laconic.data.axes import Axis
+from laconic.data.columns import Table
+from laconic.data.knots import CoarseAxis, EncodedRows, KnotRule, encode, learn_axes
+from laconic.estimators.additive_shapes import FittedTerm, fitted_terms
+from laconic.estimators.contract import Training
+from laconic.estimators.forms import AdditiveScore, Link
+from laconic.solvers.additive import AdditivePoint, solve_additive
+from laconic.solvers.additive_evidence import Smoothness
+from laconic.solvers.additive_path import (
+    RATIOS,
+    AdditivePlan,
+    FoldPath,
+    PairRule,
+    PathPoint,
+    Structure,
+    build,
+    choose,
+    fold_path,
+    n_active,
+    solve_at,
+)
+from laconic.solvers.additive_terms import TermSet, pair_terms, single_terms, slot_masses
+from laconic.solvers.solution import Solution
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CHOICE_ROWS = 50_000
+"""Rows on which smoothness, pairs and group penalty are chosen; the final fit uses all of them."""
+
+_MOST_PAIRS = 40
+
+_POLISHED_ROWS = 5_000
+"""Up to here a few more Newton steps cost nothing and make results agree to many digits."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """Validated parameters; None stands for "auto" and "cv"."""
+
+    classes: tuple[object, ...]
+    loss: TruncatedLogistic
+    C: float
+    group_penalty: float | None
+    smoothness: float | None
+    max_knots: int
+    pairs: int | None
+    max_terms: int | None
+    signs: tuple[int, ...]
+    costs: Array | None
+    selection: str
+    tol: float
+    n_jobs: int | None
+
+    @property
+    def plan(self) -> AdditivePlan:
+        return AdditivePlan(len(self.classes), self.loss, self.C, self.smoothness, self.signs)
+
+    def pair_rule(self, n_columns: int) -> PairRule:
+        possible = n_columns * (n_columns - 1) // 2
+        if self.pairs is not None:
+            return PairRule(min(self.pairs, possible), forced=True)
+        return PairRule(min(possible, max(10, n_columns), _MOST_PAIRS))
+
+
+@dataclass(frozen=True)
+class TermAmounts:
+    """Penalties of one fitted term, kept so that the rest can be refitted after an edit."""
+
+    columns: tuple[int, ...]
+    bend: float
+    line: float
+    group: float
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """What a later refit needs: axes of the columns, and the penalties of the terms."""
+
+    axes: tuple[Axis, ...]
+    coarse: tuple[CoarseAxis, ...]
+    terms: tuple[TermAmounts, ...]
+
+
+@dataclass(frozen=True)
+class AdditiveFit:
+    form: AdditiveScore
+    terms: list[FittedTerm]
+    path: dict[str, Array]
+    group_penalty: float
+    solution: Solution
+    record: FitRecord
+
+
+def fit_additive(
+    settings: FitSettings, training: Training, folds: Sequence[tuple[Ints, Ints]], seed: int
+) -> AdditiveFit:
+    """Everything from a table to a certified additive form."""
+    y, weight = training.y, training.weight
+    axes = learn_axes(training.table, weight, KnotRule(settings.max_knots))
+    singles = single_terms(encode(training.table, axes), weight)
+    few, rows = _choice_rows(singles.rows, seed)
+    on_few = singles if rows is None else singles.on(few)
+    some = slice(None) if rows is None else rows
+    rule = settings.pair_rule(len(axes))
+    structure = build(settings.plan, on_few, y[some], weight[some], rule)
+    paths = _fold_paths(
+        settings, on_few, y[some], weight[some], _inside(folds, rows), rule, structure
+    )
+    points = _path_points(settings, paths, y[some], weight[some])
+    ratio, at = settings.group_penalty, 0
+    if points:
+        at = choose(points, settings.selection, settings.max_terms)
+        ratio = points[at].ratio
+    if rows is not None:
+        ratio = (ratio or 0.0) * float(np.sqrt(len(rows) / len(y)))
+        structure = _on_all_rows(structure, singles)
+    ratio, solution = _final(settings, structure, y, weight, ratio or 0.0)
+    return _assembled(
+        settings, training.table.names, structure, solution, ratio, weight, paths, at, points
+    )
+
+
+def _choice_rows(rows: EncodedRows, seed: int) -> tuple[EncodedRows, Ints | None]:
+    if rows.n_rows <= CHOICE_ROWS:
+        return rows, None
+    picked = np.random.default_rng(seed).choice(rows.n_rows, CHOICE_ROWS, replace=False)
+    picked = np.sort(picked).astype(np.int64)
+    return rows.take(picked), picked
+
+
+def _inside(folds: Sequence[tuple[Ints, Ints]], rows: Ints | None) -> list[Ints]:
+    """Held-out rows of every fold, as places among the rows of the choice."""
+    if rows is None:
+        return [np.asarray(test) for _, test in folds if len(test)]
+    return [np.flatnonzero(np.isin(rows, test)) for _, test in folds if len(test)]
+
+
+def _fold_paths(
+    settings: FitSettings,
+    singles: TermSet,
+    y: Ints,
+    weight: Array,
+    folds: Sequence[Ints],
+    rule: PairRule,
+    structure: Structure,
+) -> list[FoldPath]:
+    guess = structure.smoothness.by_column(len(singles.terms))
+    run = delayed(fold_path)
+    jobs = (
+        run(settings.plan, singles, y, weight, test, rule, RATIOS, guess)
+        for test in folds
+        if len(test) < len(y)
+    )
+    return list(Parallel(n_jobs=settings.n_jobs, prefer="threads")(jobs))
+
+
+def probabilities(scores: Array) -> Array:
+    """(rows, classes) from scores (scores, rows)."""
+    if len(scores) == 1:
+        return np.stack([expit(-scores[0]), expit(scores[0])], axis=1)
+    return np.asarray(softmax(scores, axis=0).T)
+
+
+def _log_losses(scores: Array, y: Ints) -> Array:
+    if len(scores) == 1:
+        return np.logaddexp(0.0, np.where(y > 0, -scores[0], scores[0]))
+    top = scores.max(axis=0)
+    own = scores[y, np.arange(len(y))]
+    return np.asarray(np.log(np.exp(scores - top).sum(axis=0)) + top - own)
+
+
+def _path_points(
+    settings: FitSettings, paths: Sequence[FoldPath], y: Ints, weight: Array
+) -> list[PathPoint]:
+    if not paths:
+        return []
+    order = np.concatenate([p.held_out for p in paths])
+    labels, w = y[order], weight[order]
+    points = []
+    for r, ratio in enumerate(RATIOS):
+        scores = np.concatenate([p.scores[r] for p in paths], axis=1)
+        losses = logs = _log_losses(scores, labels)
+        if settings.costs is not None:
+            decided = expected_costs(probabilities(scores), settings.costs).argmin(axis=1)
+            losses = settings.costs[labels, decided]
+        count = float(np.mean([p.n_terms[r] for p in paths]))
+        points.append(PathPoint(ratio, losses, float(w @ logs / w.sum()), w, count))
+    return points
+
+
+def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
+    """The same terms and amounts on all rows, with the scores of the fit on the few."""
+    from laconic.solvers.hot_additive_rows import score_change
+
+    terms = structure.terms.on(singles.rows)
+    point = structure.point
+    scores = np.empty((len(point.intercept), singles.rows.n_rows))
+    work = np.flatnonzero(terms.rank > 0)
+    score_change(*terms.packed, work, point.coordinates, point.intercept, scores)
+    smooth = replace(structure.smoothness, terms=terms)
+    start = AdditivePoint(point.intercept, point.coordinates, scores)
+    return Structure(terms, smooth, structure.group_weights, start)
+
+
+def _final(
+    settings: FitSettings, structure: Structure, y: Ints, weight: Array, ratio: float
+) -> tuple[float, Solution]:
+    """The certified fit; with ``max_terms``, at the least penalty found that respects it."""
+
+    def at(share: float, tol: float) -> Solution:
+        polish = tol == settings.tol and len(y) <= _POLISHED_ROWS
+        return solve_at(settings.plan, structure, y, weight, share, structure.point, tol, polish)
+
+    solution = at(ratio, settings.tol)
+    most = settings.max_terms
+    if most is None or n_active(structure.terms, solution.point) <= most:
+        return ratio, solution
+    low, high = max(ratio, 1e-6), 1.0
+    for _ in range(14):
+        middle = float(np.sqrt(low * high))
+        fits = n_active(structure.terms, at(middle, 1e-3).point) <= most
+        low, high = (low, middle) if fits else (middle, high)
+    while (
+        high < 1.0 and n_active(structure.terms, (solution := at(high, settings.tol)).point) > most
+    ):
+        high = min(1.0, 1.05 * high)
+    return high, solution if high < 1.0 else at(1.0, settings.tol)
+
+
+def _assembled(
+    settings: FitSettings,
+    names: Sequence[str],
+    structure: Structure,
+    solution: Solution,
+    ratio: float,
+    weight: Array,
+    paths: Sequence[FoldPath],
+    at: int,
+    points: Sequence[PathPoint],
+) -> AdditiveFit:
+    terms, point = structure.terms, solution.point
+    masses = slot_masses(terms, weight)
+    found, places = fitted_terms(names, terms, point, masses, settings.signs, paths, at)
+    problem = solution.details["problem"]
+    amounts = tuple(
+        TermAmounts(
+            terms.terms[t].columns,
+            float(structure.smoothness.bend[t]),
+            float(structure.smoothness.line[t]),
+            float(problem.group[t]),
+        )
+        for t in places
+    )
+    path = {
+        "group_penalty": np.array([p.ratio for p in points]),
+        "loss": np.array([p.mean for p in points]),
+        "log_loss": np.array([p.log_loss for p in points]),
+        "n_terms": np.array([p.n_terms for p in points]),
+    }
+    record = FitRecord(terms.rows.axes, terms.coarse, amounts)
+    form = _form(settings, point.intercept, found)
+    solution = replace(solution, point=None, details={})
+    return AdditiveFit(form, found, path, float(ratio), solution, record)
+
+
+def _form(settings: FitSettings, intercept: Array, terms: Sequence[FittedTerm]) -> AdditiveScore:
+    link: Link = "logit"
+    if len(settings.classes) > 2:
+        # adding one number to all intercepts changes nothing: the mean is set to zero
+        link, intercept = "softmax", intercept - intercept.mean()
+    return AdditiveScore(settings.classes, intercept, tuple(t.form for t in terms), link)
+
+
+def refit_rest(
+    settings: FitSettings,
+    record: FitRecord,
+    fitted: Sequence[FittedTerm],
+    fixed: int | None,
+    table: Table,
+    y: Ints,
+    weight: Array,
+) -> AdditiveFit:
+    """All terms but ``fixed`` again, on given rows, with the penalties of the first fit."""
+    K = 1 if len(settings.classes) == 2 else len(settings.classes)
+    rows = encode(table, record.axes)
+    singles = single_terms(rows, weight, coarse=record.coarse)
+    amounts = [a for t, a in enumerate(record.terms) if t != fixed]
+    pairs = [a.columns for a in amounts if len(a.columns) == 2]
+    grids = dict(zip(pairs, pair_terms(singles, pairs, weight), strict=True))
+    terms = TermSet(
+        rows,
+        singles.coarse,
+        tuple(
+            grids[a.columns] if len(a.columns) == 2 else singles.terms[a.columns[0]]
+            for a in amounts
+        ),
+    )
+    smooth = Smoothness(
+        terms, np.array([a.bend for a in amounts]), np.array([a.line for a in amounts])
+    )
+    group = np.array([a.group for a in amounts])
+    problem = settings.plan.problem(terms, y, weight, smooth.diagonal(), group)
+    scores = np.zeros((K, len(y)))
+    if fixed is not None:
+        scores += fitted[fixed].form.contribution(table).T
+    start = AdditivePoint(np.zeros(K), np.zeros((K, terms.n_coordinates)), scores)
+    solution = solve_additive(problem, start, tol=settings.tol, max_iter=200)
+    found, places = fitted_terms(
+        table.names, terms, solution.point, slot_masses(terms, weight), settings.signs
+    )
+    kept = [amounts[t] for t in places]
+    if fixed is not None:
+        found.append(fitted[fixed])
+        kept.append(record.terms[fixed])
+        order = sorted(range(len(found)), key=lambda t: -found[t].importance)
+        found, kept = [found[t] for t in order], [kept[t] for t in order]
+    form = _form(settings, solution.point.intercept, found)
+    new = replace(record, terms=tuple(kept))
+    return AdditiveFit(form, found, {}, np.nan, replace(solution, point=None, details={}), new)

@@ -1,0 +1,212 @@
+"""Terms of an additive model on encoded rows: which columns, which slots, which basis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.criteria.additive import Shape, bending, grid_roughness, whiten
+from laconic.data.axes import Axis, KnotAxis
+from laconic.data.knots import CoarseAxis, EncodedRows, coarsen
+
+if TYPE_CHECKING:
+    from laconic.solvers.hot_additive_rows import Rows, Terms
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One shape: ``columns`` (one or two), the axes it is drawn on, its basis."""
+
+    columns: tuple[int, ...]
+    axes: tuple[Axis, ...]
+    shape: Shape
+
+    @property
+    def size(self) -> int:
+        return len(self.shape.basis)
+
+    @property
+    def n_knots(self) -> int:
+        """Knots of a line; 0 for categories and grids."""
+        axis = self.axes[0]
+        return len(axis.knots) if isinstance(axis, KnotAxis) and len(self.axes) == 1 else 0
+
+    @property
+    def width(self) -> int:
+        """Slots of the second axis; 0 for a term of one column."""
+        return self.axes[1].size if len(self.axes) == 2 else 0
+
+
+@dataclass(frozen=True)
+class TermSet:
+    """Encoded rows and a list of terms on them; immutable, shared by all folds and penalties."""
+
+    rows: EncodedRows
+    coarse: tuple[CoarseAxis, ...]
+    terms: tuple[Term, ...]
+
+    @cached_property
+    def rank(self) -> NDArray[np.int64]:
+        return np.array([t.shape.rank for t in self.terms], dtype=np.int64)
+
+    @cached_property
+    def start(self) -> NDArray[np.int64]:
+        return (np.cumsum(self.rank) - self.rank).astype(np.int64)
+
+    @cached_property
+    def owner(self) -> NDArray[np.int64]:
+        """Term of every coordinate."""
+        return np.repeat(np.arange(len(self.terms)), self.rank)
+
+    @cached_property
+    def rough(self) -> Array:
+        """Roughness of every coordinate; zero for the linear part of a shape."""
+        return np.concatenate([np.zeros(0), *(t.shape.rough for t in self.terms)])
+
+    @property
+    def n_coordinates(self) -> int:
+        return int(self.rank.sum())
+
+    def extended(self, more: Sequence[Term]) -> TermSet:
+        return TermSet(self.rows, self.coarse, (*self.terms, *more))
+
+    def subset(self, kept: Sequence[int]) -> TermSet:
+        return TermSet(self.rows, self.coarse, tuple(self.terms[t] for t in kept))
+
+    def on(self, rows: EncodedRows) -> TermSet:
+        """The same terms on other rows."""
+        return TermSet(rows, self.coarse, self.terms)
+
+    def values(self, t: int, point: Array) -> Array:
+        """Slot values of term t: (slots, scores)."""
+        part = slice(self.start[t], self.start[t] + self.rank[t])
+        return np.asarray(self.terms[t].shape.basis @ point[:, part].T)
+
+    @cached_property
+    def packed(self) -> tuple[Rows, Terms]:
+        """The same as flat arrays, for the compiled passes."""
+        from laconic.solvers.hot_additive_rows import Terms
+
+        terms = self.terms
+        ends = np.cumsum([0, *(t.shape.basis.size for t in terms)])
+        flat = [t.shape.basis.ravel() for t in terms]
+        return pack_rows(self.rows, self.coarse), Terms(
+            np.array([t.columns[0] for t in terms], dtype=np.int64),
+            np.array([t.columns[1] if t.width else -1 for t in terms], dtype=np.int64),
+            np.array([t.size for t in terms], dtype=np.int64),
+            np.array([t.width for t in terms], dtype=np.int64),
+            self.rank,
+            self.start,
+            ends[:-1].astype(np.int64),
+            np.concatenate([np.zeros(0), *flat]),
+            np.array([t.n_knots for t in terms], dtype=np.int64),
+        )
+
+
+def pack_rows(rows: EncodedRows, coarse: Sequence[CoarseAxis]) -> Rows:
+    from laconic.solvers.hot_additive_rows import Rows
+
+    most = max((len(c.index) for c in coarse), default=1)
+    index = np.zeros((max(1, len(coarse)), most), dtype=np.uint8)
+    base = np.zeros(index.shape, dtype=np.float32)
+    step = np.zeros(index.shape, dtype=np.float32)
+    for j, c in enumerate(coarse):
+        index[j, : len(c.index)] = c.index
+        base[j, : len(c.index)] = c.base
+        step[j, : len(c.index)] = c.step
+    return Rows(rows.index, rows.fraction, rows.fraction_row, index, base, step)
+
+
+def bare(columns: Sequence[tuple[int, ...]], axes: Sequence[tuple[Axis, ...]]) -> Terms:
+    """Terms without a basis yet, enough for sums over slots."""
+    from laconic.solvers.hot_additive_rows import Terms
+
+    sizes = [int(np.prod([a.size for a in pair])) for pair in axes]
+    zeros = np.zeros(len(columns), dtype=np.int64)
+    return Terms(
+        np.array([c[0] for c in columns], dtype=np.int64),
+        np.array([c[1] if len(c) == 2 else -1 for c in columns], dtype=np.int64),
+        np.array(sizes, dtype=np.int64),
+        np.array([pair[1].size if len(pair) == 2 else 0 for pair in axes], dtype=np.int64),
+        zeros,
+        zeros,
+        zeros,
+        np.zeros(0),
+        zeros,
+    )
+
+
+def single_terms(
+    rows: EncodedRows,
+    weight: Array,
+    coarse_knots: int = 8,
+    coarse: Sequence[CoarseAxis] | None = None,
+) -> TermSet:
+    """One term for each column; columns that are constant on the rows give a term of rank 0.
+
+    ``coarse`` are the axes of pairs, learned from the rows unless given.
+    """
+    from laconic.solvers.hot_additive_rows import slot_products
+
+    axes = [(axis,) for axis in rows.axes]
+    packed = bare([(j,) for j in range(len(axes))], axes)
+    plain = pack_rows(rows, ())
+    terms, learned = [], []
+    total = float(weight.sum())
+    for j, (axis,) in enumerate(axes):
+        table = np.empty((axis.size + 2, axis.size + 2))
+        slot_products(plain, packed, j, weight, table)
+        gram = table[: axis.size, : axis.size] / total
+        mass = gram.sum(axis=1)
+        shape = whiten(gram, bending(axis, mass), np.ones((axis.size, 1)))
+        terms.append(Term((j,), (axis,), shape))
+        if coarse is None:
+            learned.append(coarsen(axis, mass, coarse_knots))
+    return TermSet(rows, tuple(learned if coarse is None else coarse), tuple(terms))
+
+
+def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Array) -> tuple[Term, ...]:
+    """Grids of two columns, orthogonal on the rows to every function of one of the two."""
+    from laconic.solvers.hot_additive_rows import slot_products
+
+    axes = [(base.coarse[a].axis, base.coarse[b].axis) for a, b in pairs]
+    packed = bare(pairs, axes)
+    plain = pack_rows(base.rows, base.coarse)
+    total = float(weight.sum())
+    terms = []
+    for t, (a, b) in enumerate(axes):
+        size, pad = a.size * b.size, a.size * b.size + b.size + 2
+        table = np.empty((pad, pad))
+        slot_products(plain, packed, t, weight, table)
+        gram = table[:size, :size] / total
+        mass = gram.sum(axis=1).reshape(a.size, b.size)
+        roughness = grid_roughness(bending(a, mass.sum(axis=1)), bending(b, mass.sum(axis=0)), mass)
+        margins = np.concatenate(
+            [
+                np.kron(np.eye(a.size), np.ones((b.size, 1))),
+                np.kron(np.ones((a.size, 1)), np.eye(b.size)),
+            ],
+            axis=1,
+        )
+        terms.append(Term(pairs[t], (a, b), whiten(gram, roughness, margins)))
+    return tuple(terms)
+
+
+def slot_masses(terms: TermSet, weight: Array) -> list[Array]:
+    """Share of the weight in every slot of every term."""
+    from laconic.solvers.hot_additive_rows import slot_sums
+
+    rows, packed = terms.packed
+    out = []
+    for t, term in enumerate(terms.terms):
+        buffer = np.empty(term.size + term.width + 2)
+        slot_sums(rows, packed, t, weight, buffer)
+        out.append(buffer[: term.size] / float(weight.sum()))
+    return out

@@ -1,0 +1,345 @@
+"""Compiled descent on the quadratic model of an additive criterion: term by term, then jointly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from laconic.solvers.hot_additive_blocks import (
+    backward,
+    block_minimum,
+    factor,
+    forward,
+    monotone_minimum,
+)
+from laconic.solvers.hot_additive_losses import curved
+from laconic.solvers.hot_additive_rows import (
+    Rows,
+    Terms,
+    add_term,
+    coordinate_sums,
+    score_change,
+    slot_products,
+    slot_sums,
+)
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def curvature_blocks(
+    rows: Rows,
+    terms: Terms,
+    work: Ints,
+    h: Array,
+    H: Array,
+    H_start: Ints,
+    table: Array,
+) -> None:
+    """H (coordinates) of the terms in ``work``, one rank x rank block for each class."""
+    for w in range(work.shape[0]):
+        t = work[w]
+        m = terms.size[t]
+        r = terms.rank[t]
+        at = terms.basis_start[t]
+        B = terms.basis[at : at + m * r].reshape(m, r)
+        pad = m + terms.width[t] + 2
+        for k in range(h.shape[0]):
+            square = table[: pad * pad].reshape(pad, pad)
+            slot_products(rows, terms, t, h[k], square)
+            inner = np.ascontiguousarray(square[:m, :m])
+            start = H_start[w] + k * r * r
+            H[start : start + r * r] = np.dot(B.T, np.dot(inner, B)).ravel()
+
+
+@njit(cache=True, nogil=True)
+def _basis(terms: Terms, t: int) -> Array:
+    m = terms.size[t]
+    r = terms.rank[t]
+    at = terms.basis_start[t]
+    return terms.basis[at : at + m * r].reshape(m, r)
+
+
+@njit(cache=True, nogil=True)
+def _right_side(
+    rows: Rows, terms: Terms, t: int, H: Array, point: Array, residual: Array, sums: Array, q: Array
+) -> None:
+    """q[k] = H_k g_k - B' (slot sums of the residual): the linear part of the block problem."""
+    B = _basis(terms, t)
+    s = terms.start[t]
+    m, r = B.shape
+    for k in range(q.shape[0]):
+        slot_sums(rows, terms, t, residual[k], sums)
+        q[k] = 0.0
+        for c in range(m):
+            v = sums[c]
+            if v != 0.0:
+                for j in range(r):
+                    q[k, j] -= B[c, j] * v
+        for i in range(r):
+            total = 0.0
+            for j in range(r):
+                total += H[k, i, j] * point[k, s + j]
+            q[k, i] += total
+
+
+@njit(cache=True, nogil=True)
+def _move(
+    rows: Rows, terms: Terms, t: int, H: Array, D: Array, step: Array, point: Array, h: Array,
+    residual: Array, change: Array, sums: Array,
+) -> float:  # fmt: skip
+    """Add ``step`` to the coordinates of term t, everywhere; returns step'(H + D) step."""
+    B = _basis(terms, t)
+    s = terms.start[t]
+    m, r = B.shape
+    moved = 0.0
+    for k in range(step.shape[0]):
+        size = 0.0
+        for j in range(r):
+            size += abs(step[k, j])
+        if size == 0.0:
+            continue
+        for i in range(r):
+            total = 0.0
+            for j in range(r):
+                total += H[k, i, j] * step[k, j]
+            moved += step[k, i] * (total + D[s + i] * step[k, i])
+            point[k, s + i] += step[k, i]
+        sums[:] = 0.0
+        for c in range(m):
+            total = 0.0
+            for j in range(r):
+                total += B[c, j] * step[k, j]
+            sums[c] = total
+        add_term(rows, terms, t, sums, h[k], change[k], residual[k])
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def _move_intercepts(h: Array, total_h: Array, residual: Array, change: Array, b: Array) -> float:
+    moved = 0.0
+    for k in range(h.shape[0]):
+        d = -np.sum(residual[k]) / total_h[k]
+        b[k] += d
+        moved += d * d * total_h[k]
+        for i in range(h.shape[1]):
+            change[k, i] += d
+            residual[k, i] += h[k, i] * d
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def _totals(h: Array) -> Array:
+    out = np.empty(h.shape[0])
+    for k in range(h.shape[0]):
+        out[k] = max(np.sum(h[k]), 1e-300)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def sweeps(
+    rows: Rows, terms: Terms, work: Ints, H: Array, H_start: Ints, D: Array, group: Array,
+    signs: Ints, point: Array, shift: Array, h: Array, residual: Array, change: Array, b: Array,
+    n_sweeps: int, stop: float,
+) -> int:  # fmt: skip
+    """Block coordinate descent on the quadratic model, over the terms in ``work``.
+
+    ``residual`` starts as the gradient of the loss for each score and ends as that of the model;
+    ``change`` collects the change of the scores; ``point``, ``shift`` and ``b`` are updated.
+    Returns the number of sweeps, negative when they ran out before a sweep moved ``stop`` times
+    less than the first one.
+    """
+    K = h.shape[0]
+    most = 2
+    widest = 1
+    for w in range(work.shape[0]):
+        most = max(most, terms.size[work[w]] + terms.width[work[w]] + 2)
+        widest = max(widest, terms.rank[work[w]])
+    buffer = np.zeros(most)
+    square = np.empty(widest * widest)
+    flat = np.empty(2 * K * widest)
+    total_h = _totals(h)
+    first = 0.0
+    for sweep in range(n_sweeps):
+        moved = _move_intercepts(h, total_h, residual, change, b)
+        for w in range(work.shape[0]):
+            t = work[w]
+            r = terms.rank[t]
+            s = terms.start[t]
+            Hs = H[H_start[w] : H_start[w] + K * r * r].reshape(K, r, r)
+            q = flat[: K * r].reshape(K, r)
+            step = flat[K * r : 2 * K * r].reshape(K, r)
+            upper = square[: r * r].reshape(r, r)
+            sums = buffer[: terms.size[t] + terms.width[t] + 2]
+            _right_side(rows, terms, t, Hs, point, residual, sums, q)
+            own = D[s : s + r]
+            if signs[t] == 0:
+                shift[t] = block_minimum(Hs, own, q, group[t], shift[t], upper, step)
+            else:
+                B = _basis(terms, t)
+                up = np.float64(signs[t]) * (B[1 : terms.knots[t]] - B[: terms.knots[t] - 1])
+                shift[t] = monotone_minimum(
+                    Hs[0], own, q[0], group[t], up, shift[t], upper, step[0]
+                )
+            for k in range(K):
+                for j in range(r):
+                    step[k, j] -= point[k, s + j]
+            moved += _move(rows, terms, t, Hs, D, step, point, h, residual, change, sums)
+        if sweep == 0:
+            first = moved
+        if moved <= stop * first:
+            return sweep + 1
+    return -n_sweeps
+
+
+@njit(cache=True, nogil=True)
+def _block_factors(
+    terms: Terms,
+    work: Ints,
+    H: Array,
+    H_start: Ints,
+    D: Array,
+    point: Array,
+    shift: Array,
+    K: int,
+    factors: Array,
+) -> None:
+    """Factors of H + D + mu for every term in ``work`` that is not zero."""
+    for w in range(work.shape[0]):
+        t = work[w]
+        r = terms.rank[t]
+        s = terms.start[t]
+        mu = shift[t] if shift[t] < np.inf else 0.0
+        for k in range(K):
+            at = H_start[w] + k * r * r
+            block = H[at : at + r * r].reshape(r, r)
+            factor(block, D[s : s + r], mu, factors[at : at + r * r].reshape(r, r))
+
+
+@njit(cache=True, nogil=True)
+def _precondition(
+    terms: Terms,
+    work: Ints,
+    H_start: Ints,
+    factors: Array,
+    total_h: Array,
+    x: Array,
+    xb: Array,
+    out: Array,
+    outb: Array,
+) -> None:
+    K = x.shape[0]
+    for w in range(work.shape[0]):
+        t = work[w]
+        r = terms.rank[t]
+        s = terms.start[t]
+        for k in range(K):
+            at = H_start[w] + k * r * r
+            upper = factors[at : at + r * r].reshape(r, r)
+            out[k, s : s + r] = x[k, s : s + r]
+            forward(upper, out[k, s : s + r])
+            backward(upper, out[k, s : s + r])
+    for k in range(K):
+        outb[k] = xb[k] / total_h[k]
+
+
+@njit(cache=True, nogil=True)
+def conjugate_steps(
+    rows: Rows,
+    terms: Terms,
+    work: Ints,
+    H: Array,
+    H_start: Ints,
+    D: Array,
+    point: Array,
+    shift: Array,
+    h: Array,
+    residual: Array,
+    change: Array,
+    b: Array,
+    n_steps: int,
+    stop: float,
+) -> None:
+    """Conjugate gradients on the quadratic model over the non-zero terms, all at once.
+
+    The group penalty enters by its Hessian mu (I - g g' / |g|^2); preconditioned by the blocks.
+    Cures what one term at a time cannot: columns that carry the same information.
+    """
+    K, n = h.shape
+    R = point.shape[1]
+    total_h = np.empty(K)
+    for k in range(K):
+        total_h[k] = max(np.sum(h[k]), 1e-300)
+    factors = np.empty_like(H)
+    _block_factors(terms, work, H, H_start, D, point, shift, K, factors)
+    left = np.zeros((K, R))
+    leftb = np.empty(K)
+    coordinate_sums(rows, terms, work, residual, left)
+    for w in range(work.shape[0]):
+        t = work[w]
+        mu = shift[t] if shift[t] < np.inf else 0.0
+        for j in range(terms.start[t], terms.start[t] + terms.rank[t]):
+            for k in range(K):
+                left[k, j] = -left[k, j] - (D[j] + mu) * point[k, j]
+    for k in range(K):
+        leftb[k] = -np.sum(residual[k])
+    z = np.zeros((K, R))
+    zb = np.empty(K)
+    _precondition(terms, work, H_start, factors, total_h, left, leftb, z, zb)
+    p = z.copy()
+    pb = zb.copy()
+    Ap = np.zeros((K, R))
+    x = np.zeros((K, R))
+    xb = np.zeros(K)
+    dp = np.empty((K, n))
+    hp = np.empty((K, n))
+    rz = np.sum(left * z) + np.sum(leftb * zb)
+    start = rz
+    for _ in range(n_steps):
+        if rz <= stop * start or rz <= 0.0:
+            break
+        score_change(rows, terms, work, p, pb, dp)
+        curved(h, dp, hp)
+        coordinate_sums(rows, terms, work, hp, Ap)
+        curve = 0.0
+        for w in range(work.shape[0]):
+            t = work[w]
+            s = terms.start[t]
+            e = s + terms.rank[t]
+            mu = shift[t] if shift[t] < np.inf else 0.0
+            inner = 0.0
+            size = 0.0
+            for k in range(K):
+                for j in range(s, e):
+                    inner += point[k, j] * p[k, j]
+                    size += point[k, j] * point[k, j]
+            pull = mu * inner / size if size > 0.0 else 0.0
+            for k in range(K):
+                for j in range(s, e):
+                    Ap[k, j] += (D[j] + mu) * p[k, j] - pull * point[k, j]
+                    curve += p[k, j] * Ap[k, j]
+        Apb = np.empty(K)
+        for k in range(K):
+            Apb[k] = np.sum(hp[k])
+            curve += pb[k] * Apb[k]
+        if curve <= 0.0:
+            break
+        alpha = rz / curve
+        x += alpha * p
+        xb += alpha * pb
+        left -= alpha * Ap
+        leftb -= alpha * Apb
+        for k in range(K):
+            for i in range(n):
+                change[k, i] += alpha * dp[k, i]
+                residual[k, i] += alpha * hp[k, i]
+        _precondition(terms, work, H_start, factors, total_h, left, leftb, z, zb)
+        new = np.sum(left * z) + np.sum(leftb * zb)
+        beta = new / rz
+        rz = new
+        p = z + beta * p
+        pb = zb + beta * pb
+    point += x
+    b += xb

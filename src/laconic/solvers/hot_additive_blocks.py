@@ -1,0 +1,259 @@
+"""Compiled minimisation over one term: Cholesky by rows, group norm, monotone cone, evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from laconic.solvers.hot_additive_rows import Terms
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def factor(
+    matrix: Array,
+    diagonal: Array,
+    shift: float,
+    upper: Array,
+) -> None:
+    """upper' upper = matrix + diag(diagonal + shift), by rows so that the inner loop is an axpy."""
+    r = matrix.shape[0]
+    for i in range(r):
+        for j in range(i, r):
+            upper[i, j] = matrix[i, j]
+        upper[i, i] += diagonal[i] + shift
+    for k in range(r):
+        pivot = np.sqrt(max(upper[k, k], 1e-300))
+        upper[k, k] = pivot
+        for j in range(k + 1, r):
+            upper[k, j] /= pivot
+        for i in range(k + 1, r):
+            scale = upper[k, i]
+            if scale != 0.0:
+                for j in range(i, r):
+                    upper[i, j] -= scale * upper[k, j]
+
+
+@njit(cache=True, nogil=True)
+def forward(
+    upper: Array,
+    x: Array,
+) -> None:
+    r = x.shape[0]
+    for k in range(r):
+        x[k] /= upper[k, k]
+        for j in range(k + 1, r):
+            x[j] -= upper[k, j] * x[k]
+
+
+@njit(cache=True, nogil=True)
+def backward(
+    upper: Array,
+    x: Array,
+) -> None:
+    for k in range(x.shape[0] - 1, -1, -1):
+        total = x[k]
+        for j in range(k + 1, x.shape[0]):
+            total -= upper[k, j] * x[j]
+        x[k] = total / upper[k, k]
+
+
+@njit(cache=True, nogil=True)
+def block_minimum(
+    H: Array,
+    diagonal: Array,
+    q: Array,
+    group: float,
+    shift: float,
+    upper: Array,
+    point: Array,
+) -> float:
+    """Minimum of g'(H + D) g / 2 - q'g + group |g|, g = ``point`` (classes x rank).
+
+    Returns mu = group / |g| (0 when the group is not penalised, inf when the minimum is zero).
+    Off zero, g = (H + D + mu)^-1 q with mu |g| = group: Newton on 1 / |g| - mu / group, which is
+    concave in mu with one root.
+    """
+    K, r = q.shape
+    size = 0.0
+    for k in range(K):
+        for j in range(r):
+            size += q[k, j] * q[k, j]
+    size = np.sqrt(size)
+    if size <= group:
+        point[:, :] = 0.0
+        return np.inf
+    mu = 0.0
+    if group > 0.0:
+        mu = shift
+        if not (0.0 < mu < np.inf):
+            trace = 0.0
+            for j in range(r):
+                trace += H[0, j, j] + diagonal[j]
+            mu = group * trace / r / (size - group)
+    z = np.empty(r)
+    for _ in range(50):
+        length = 0.0
+        bend = 0.0
+        for k in range(K):
+            factor(H[k], diagonal, mu, upper)
+            point[k] = q[k]
+            forward(upper, point[k])
+            backward(upper, point[k])
+            for j in range(r):
+                length += point[k, j] * point[k, j]
+                z[j] = point[k, j]
+            if group > 0.0:
+                forward(upper, z)
+                for j in range(r):
+                    bend += z[j] * z[j]
+        if group == 0.0:
+            return 0.0
+        length = np.sqrt(length)
+        off = 1.0 / length - mu / group
+        if abs(off) * length <= 1e-7:
+            break
+        slope = bend / (length * length * length) - 1.0 / group
+        if slope < 0.0 and mu - off / slope > 0.0:
+            mu -= off / slope
+        else:
+            mu = 2.0 * mu if off > 0.0 else 0.5 * mu
+    return mu
+
+
+@njit(cache=True, nogil=True)
+def _dual_ascent(
+    W: Array,
+    v: Array,
+    nu: Array,
+) -> None:
+    """Minimum of nu'W nu / 2 + v'nu over nu >= 0, one entry at a time (Hildreth)."""
+    c = v.shape[0]
+    for _ in range(2000):
+        moved = 0.0
+        for i in range(c):
+            if W[i, i] <= 0.0:
+                continue
+            slope = v[i]
+            for j in range(c):
+                slope += W[i, j] * nu[j]
+            new = max(0.0, nu[i] - slope / W[i, i])
+            moved = max(moved, abs(new - nu[i]) * np.sqrt(W[i, i]))
+            nu[i] = new
+        if moved <= 1e-12:
+            break
+
+
+@njit(cache=True, nogil=True)
+def monotone_minimum(
+    H: Array,
+    diagonal: Array,
+    q: Array,
+    group: float,
+    constraint: Array,
+    shift: float,
+    upper: Array,
+    point: Array,
+) -> float:
+    """Like :func:`block_minimum` for one score, under constraint @ g >= 0."""
+    r = q.shape[0]
+    c = constraint.shape[0]
+    nu = np.zeros(c)
+    _dual_ascent(constraint @ constraint.T, constraint @ q, nu)
+    inside = q + constraint.T @ nu
+    if np.sqrt(np.sum(inside * inside)) <= group:
+        point[:] = 0.0
+        return np.inf
+    mu = shift if group > 0.0 and 0.0 < shift < np.inf else 0.0
+    nu[:] = 0.0
+    solved = np.empty((c, r))
+    for _ in range(60):
+        factor(H, diagonal, mu, upper)
+        for i in range(c):
+            solved[i] = constraint[i]
+            forward(upper, solved[i])
+        point[:] = q
+        forward(upper, point)
+        _dual_ascent(solved @ solved.T, solved @ point, nu)
+        point += solved.T @ nu
+        backward(upper, point)
+        length = np.sqrt(np.sum(point * point))
+        if group == 0.0:
+            return 0.0
+        if length == 0.0:
+            return np.inf
+        if abs(mu * length / group - 1.0) <= 1e-9:
+            break
+        mu = group / length
+    return mu
+
+
+@njit(cache=True, nogil=True)
+def _add_variances(
+    H: Array,
+    diagonal: Array,
+    upper: Array,
+    unit: Array,
+    out: Array,
+) -> None:
+    """out[j] += (H + D)^-1 [j, j], the posterior variance of coordinate j."""
+    r = diagonal.shape[0]
+    factor(H, diagonal, 0.0, upper)
+    for j in range(r):
+        unit[:r] = 0.0
+        unit[j] = 1.0
+        total = 0.0
+        for k in range(j, r):
+            unit[k] /= upper[k, k]
+            total += unit[k] * unit[k]
+            for i in range(k + 1, r):
+                unit[i] -= upper[k, i] * unit[k]
+        out[j] += total
+
+
+@njit(cache=True, nogil=True)
+def evidence_sums(
+    terms: Terms,
+    work: Ints,
+    H: Array,
+    H_start: Ints,
+    D: Array,
+    rough: Array,
+    point: Array,
+    out: Array,
+) -> None:
+    """Per term in ``work``: rank, tr(V S), g'S g of the bend, then of the linear part."""
+    K = point.shape[0]
+    most = 1
+    for w in range(work.shape[0]):
+        most = max(most, terms.rank[work[w]])
+    square = np.empty(most * most)
+    unit = np.empty(most)
+    variance = np.empty(most)
+    for w in range(work.shape[0]):
+        t = work[w]
+        r = terms.rank[t]
+        s = terms.start[t]
+        variance[:r] = 0.0
+        upper = square[: r * r].reshape(r, r)
+        for k in range(K):
+            at = H_start[w] + k * r * r
+            block = H[at : at + r * r].reshape(r, r)
+            _add_variances(block, D[s : s + r], upper, unit, variance)
+        out[w, :] = 0.0
+        for j in range(r):
+            energy = 0.0
+            for k in range(K):
+                energy += point[k, s + j] * point[k, s + j]
+            d = rough[s + j]
+            if d > 0.0:
+                out[w, 0] += K
+                out[w, 1] += variance[j] * d
+                out[w, 2] += energy * d
+            else:
+                out[w, 3] += K
+                out[w, 4] += variance[j]
+                out[w, 5] += energy

@@ -1,0 +1,348 @@
+"""Compiled passes over encoded rows of an additive model: arrays in, arrays out.
+
+A term reads one column (``second < 0``) or two. Its slots are those of the column's axis, or the
+cells of a grid of two coarse axes; its coordinates are ``rank`` numbers g with slot values B g.
+Scores are stored class by class, ``f[k, i]``; a binary model has one score. Buffers of slot sums
+are longer than the number of slots: a fraction of zero may point one slot (or one grid row) past
+the end, where it adds nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """Encoded rows, and how each column is read on its coarse axis."""
+
+    slots: NDArray[np.uint8]
+    fraction: NDArray[np.float32]
+    fraction_row: NDArray[np.int64]
+    coarse: NDArray[np.uint8]
+    base: NDArray[np.float32]
+    step: NDArray[np.float32]
+
+
+class Terms(NamedTuple):
+    """Columns, slots and bases of the terms; ``basis`` holds every B, row after row."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    size: NDArray[np.int64]
+    width: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    start: NDArray[np.int64]
+    basis_start: NDArray[np.int64]
+    basis: NDArray[np.float64]
+    knots: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _cell(
+    rows: Rows,
+    a: int,
+    b: int,
+    width: int,
+    i: int,
+) -> Any:
+    """First cell of row i on the grid of columns a and b, and the two fractions."""
+    ka = rows.slots[a, i]
+    kb = rows.slots[b, i]
+    ra = rows.fraction_row[a]
+    rb = rows.fraction_row[b]
+    fa = np.float64(rows.base[a, ka])
+    fb = np.float64(rows.base[b, kb])
+    if ra >= 0:
+        fa += rows.step[a, ka] * rows.fraction[ra, i]
+    if rb >= 0:
+        fb += rows.step[b, kb] * rows.fraction[rb, i]
+    return np.int64(rows.coarse[a, ka]) * width + np.int64(rows.coarse[b, kb]), fa, fb
+
+
+@njit(cache=True, nogil=True)
+def slot_sums(
+    rows: Rows,
+    terms: Terms,
+    t: int,
+    values: Array,
+    out: Array,
+) -> None:
+    """out[m] = sum over rows of values[i] times the share of row i in slot m of term t."""
+    n = values.shape[0]
+    out[:] = 0.0
+    a = terms.first[t]
+    b = terms.second[t]
+    if b >= 0:
+        width = terms.width[t]
+        for i in range(n):
+            cell, fa, fb = _cell(rows, a, b, width, i)
+            low = values[i] * (1.0 - fa)
+            high = values[i] * fa
+            out[cell] += low * (1.0 - fb)
+            out[cell + 1] += low * fb
+            out[cell + width] += high * (1.0 - fb)
+            out[cell + width + 1] += high * fb
+        return
+    slots = rows.slots[a]
+    if rows.fraction_row[a] < 0:
+        for i in range(n):
+            out[slots[i]] += values[i]
+        return
+    part = rows.fraction[rows.fraction_row[a]]
+    for i in range(n):
+        m = slots[i]
+        share = values[i] * part[i]
+        out[m] += values[i] - share
+        out[m + 1] += share
+
+
+@njit(cache=True, nogil=True)
+def slot_products(
+    rows: Rows,
+    terms: Terms,
+    t: int,
+    values: Array,
+    out: Array,
+) -> None:
+    """out[m, l] = sum over rows of values[i] share_m share_l (one term): its Gram matrix."""
+    n = values.shape[0]
+    out[:, :] = 0.0
+    a = terms.first[t]
+    b = terms.second[t]
+    if b >= 0:
+        width = terms.width[t]
+        for i in range(n):
+            v = values[i]
+            if v == 0.0:
+                continue
+            cell, fa, fb = _cell(rows, a, b, width, i)
+            s0 = (1.0 - fa) * (1.0 - fb)
+            s1 = (1.0 - fa) * fb
+            s2 = fa * (1.0 - fb)
+            s3 = fa * fb
+            c1 = cell + 1
+            c2 = cell + width
+            c3 = c2 + 1
+            out[cell, cell] += v * s0 * s0
+            out[cell, c1] += v * s0 * s1
+            out[cell, c2] += v * s0 * s2
+            out[cell, c3] += v * s0 * s3
+            out[c1, c1] += v * s1 * s1
+            out[c1, c2] += v * s1 * s2
+            out[c1, c3] += v * s1 * s3
+            out[c2, c2] += v * s2 * s2
+            out[c2, c3] += v * s2 * s3
+            out[c3, c3] += v * s3 * s3
+    else:
+        slots = rows.slots[a]
+        row = rows.fraction_row[a]
+        if row < 0:
+            for i in range(n):
+                out[slots[i], slots[i]] += values[i]
+        else:
+            part = rows.fraction[row]
+            for i in range(n):
+                m = slots[i]
+                p = np.float64(part[i])
+                high = values[i] * p
+                low = values[i] - high
+                out[m, m] += low * (1.0 - p)
+                out[m, m + 1] += low * p
+                out[m + 1, m + 1] += high * p
+    for m in range(out.shape[0]):
+        for k in range(m):
+            out[m, k] = out[k, m]
+
+
+@njit(cache=True, nogil=True)
+def add_term(
+    rows: Rows,
+    terms: Terms,
+    t: int,
+    slot_values: Array,
+    h: Array,
+    change: Array,
+    residual: Array,
+) -> None:
+    """change += term t; residual += h times it (its change of the quadratic model's gradient)."""
+    n = change.shape[0]
+    a = terms.first[t]
+    b = terms.second[t]
+    if b >= 0:
+        width = terms.width[t]
+        for i in range(n):
+            cell, fa, fb = _cell(rows, a, b, width, i)
+            low = (1.0 - fb) * slot_values[cell] + fb * slot_values[cell + 1]
+            high = (1.0 - fb) * slot_values[cell + width] + fb * slot_values[cell + width + 1]
+            d = (1.0 - fa) * low + fa * high
+            change[i] += d
+            residual[i] += h[i] * d
+        return
+    slots = rows.slots[a]
+    row = rows.fraction_row[a]
+    if row < 0:
+        for i in range(n):
+            d = slot_values[slots[i]]
+            change[i] += d
+            residual[i] += h[i] * d
+        return
+    part = rows.fraction[row]
+    for i in range(n):
+        m = slots[i]
+        d = slot_values[m] + part[i] * (slot_values[m + 1] - slot_values[m])
+        change[i] += d
+        residual[i] += h[i] * d
+
+
+@njit(cache=True, nogil=True)
+def _add_only(
+    rows: Rows,
+    terms: Terms,
+    t: int,
+    slot_values: Array,
+    change: Array,
+) -> None:
+    n = change.shape[0]
+    a = terms.first[t]
+    b = terms.second[t]
+    if b >= 0:
+        width = terms.width[t]
+        for i in range(n):
+            cell, fa, fb = _cell(rows, a, b, width, i)
+            low = (1.0 - fb) * slot_values[cell] + fb * slot_values[cell + 1]
+            high = (1.0 - fb) * slot_values[cell + width] + fb * slot_values[cell + width + 1]
+            change[i] += (1.0 - fa) * low + fa * high
+        return
+    slots = rows.slots[a]
+    row = rows.fraction_row[a]
+    if row < 0:
+        for i in range(n):
+            change[i] += slot_values[slots[i]]
+        return
+    part = rows.fraction[row]
+    for i in range(n):
+        m = slots[i]
+        change[i] += slot_values[m] + part[i] * (slot_values[m + 1] - slot_values[m])
+
+
+@njit(cache=True, nogil=True)
+def score_change(
+    rows: Rows,
+    terms: Terms,
+    work: Ints,
+    g: Array,
+    b: Array,
+    change: Array,
+) -> None:
+    """change[k] = b[k] + sum of the terms in ``work`` with coordinates g."""
+    most = 2
+    for w in range(work.shape[0]):
+        t = work[w]
+        most = max(most, terms.size[t] + terms.width[t] + 2)
+    buffer = np.zeros(most)
+    for k in range(g.shape[0]):
+        change[k, :] = b[k]
+        for w in range(work.shape[0]):
+            t = work[w]
+            m = terms.size[t]
+            r = terms.rank[t]
+            at = terms.basis_start[t]
+            B = terms.basis[at : at + m * r].reshape(m, r)
+            s = terms.start[t]
+            sums = buffer[: m + terms.width[t] + 2]
+            sums[:] = 0.0
+            for c in range(m):
+                total = 0.0
+                for j in range(r):
+                    total += B[c, j] * g[k, s + j]
+                sums[c] = total
+            _add_only(rows, terms, t, sums, change[k])
+
+
+@njit(cache=True, nogil=True)
+def coordinate_sums(
+    rows: Rows,
+    terms: Terms,
+    wanted: Ints,
+    values: Array,
+    out: Array,
+) -> None:
+    """out[k, start_t : start_t + rank_t] = B_t' slot sums of values[k], for the wanted terms."""
+    most = 2
+    for w in range(wanted.shape[0]):
+        t = wanted[w]
+        most = max(most, terms.size[t] + terms.width[t] + 2)
+    buffer = np.empty(most)
+    for w in range(wanted.shape[0]):
+        t = wanted[w]
+        m = terms.size[t]
+        r = terms.rank[t]
+        at = terms.basis_start[t]
+        B = terms.basis[at : at + m * r].reshape(m, r)
+        s = terms.start[t]
+        sums = buffer[: m + terms.width[t] + 2]
+        for k in range(values.shape[0]):
+            slot_sums(rows, terms, t, values[k], sums)
+            for j in range(r):
+                out[k, s + j] = 0.0
+            for c in range(m):
+                for j in range(r):
+                    out[k, s + j] += B[c, j] * sums[c]
+
+
+@njit(cache=True, nogil=True)
+def pair_gains(
+    cells: NDArray[np.uint8],
+    sizes: Ints,
+    slopes: Array,
+    curves: Array,
+    ridge: float,
+    out: Array,
+) -> None:
+    """Second-order gain of every pair of columns over its two margins, from 2-D tables.
+
+    ``cells[j, i]`` is the coarse cell of row i on column j. Per pair and class, the gain is
+    sum_cells G^2 / (H + ridge) minus the same for the two margins, minus its expectation when the
+    pair carries nothing (cells minus margins, occupied ones).
+    """
+    d, n = cells.shape
+    K = slopes.shape[0]
+    for a in range(d):
+        for b in range(a + 1, d):
+            width = sizes[b]
+            size = sizes[a] * width
+            gain = 0.0
+            for k in range(K):
+                G = np.zeros(size)
+                H = np.zeros(size)
+                for i in range(n):
+                    c = np.int64(cells[a, i]) * width + cells[b, i]
+                    G[c] += slopes[k, i]
+                    H[c] += curves[k, i]
+                for c in range(size):
+                    if H[c] > 0.0:
+                        gain += G[c] * G[c] / (H[c] + ridge) - H[c] / (H[c] + ridge)
+                for p in range(sizes[a]):
+                    g = 0.0
+                    w = 0.0
+                    for q in range(width):
+                        g += G[p * width + q]
+                        w += H[p * width + q]
+                    if w > 0.0:
+                        gain -= g * g / (w + ridge) - w / (w + ridge)
+                for q in range(width):
+                    g = 0.0
+                    w = 0.0
+                    for p in range(sizes[a]):
+                        g += G[p * width + q]
+                        w += H[p * width + q]
+                    if w > 0.0:
+                        gain -= g * g / (w + ridge) - w / (w + ridge)
+            out[a, b] = gain

@@ -1,0 +1,279 @@
+"""SparseAdditiveClassifier: data kinds, selection, pairs, monotone shapes, edits, bad input."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import log_loss
+
+from laconic import AdditiveScore, SparseAdditiveClassifier
+
+
+def mixed(n: int = 1500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """A curve, a category, missing values that matter, noise."""
+    draw = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "curve": draw.normal(size=n),
+            "kind": draw.choice(["red", "green", "blue"], n),
+            "holes": np.where(draw.random(n) < 0.3, np.nan, draw.normal(size=n)),
+            "noise": draw.normal(size=n),
+        }
+    )
+    f = (
+        2 * np.sin(2 * frame["curve"])
+        + 1.2 * (frame["kind"] == "red")
+        + 1.5 * frame["holes"].isna()
+    )
+    y = draw.random(n) < 1 / (1 + np.exp(-(f - 1)))
+    return frame, np.where(y, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def model() -> SparseAdditiveClassifier:
+    return SparseAdditiveClassifier(pairs=0).fit(*mixed())
+
+
+def test_recovers_the_shapes_and_drops_the_noise(model):
+    names = {t.name for t in model.terms_}
+    assert {"curve", "kind", "holes"} <= names
+    assert model.terms_[0].name == "curve"
+    by_name = {t.name: t for t in model.terms_}
+    curve = by_name["curve"]
+    knots = curve.axes[0].knots
+    truth = 2 * np.sin(2 * knots)
+    inside = np.abs(knots) < 1.8
+    fitted = curve.values[: len(knots), 0]
+    shift = np.average((truth - fitted)[inside])
+    assert np.abs(fitted + shift - truth)[inside].max() < 0.6
+    holes = by_name["holes"]
+    assert holes.values[holes.axes[0].missing, 0] > 0.7
+    if "noise" in by_name:
+        assert by_name["noise"].importance < 0.1
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+
+
+def test_contributions_add_up_exactly(model):
+    X, _ = mixed(200, seed=1)
+    parts = model.explain(X)
+    total = np.repeat(model.intercept_[0], len(X))
+    for t in range(model.n_terms_):
+        total = total + parts[:, t]
+    np.testing.assert_array_equal(total, model.decision_function(X))
+
+
+def test_form_survives_json_bit_for_bit(model):
+    X, _ = mixed(100, seed=2)
+    again = AdditiveScore.from_dict(json.loads(json.dumps(model.form_.to_dict())))
+    table = model.schema_.apply(X)
+    np.testing.assert_array_equal(again.proba(table), model.predict_proba(X))
+
+
+def test_unseen_text_and_values_out_of_range(model):
+    X, _ = mixed(3, seed=3)
+    X["kind"] = ["purple", "red", "red"]
+    X["noise"], X["holes"] = 0.0, 0.0
+    X["curve"] = [0.0, 1e9, model.terms_[0].axes[0].knots[-1]]
+    parts = model.explain(X)
+    kind = [t.name for t in model.terms_].index("kind")
+    assert parts[0, kind] == pytest.approx(0.0, abs=1e-12)
+    assert parts[1, 0] == parts[2, 0]
+
+
+def test_pairs_are_found():
+    draw = np.random.default_rng(1)
+    n = 3000
+    X = draw.normal(size=(n, 5))
+    f = 1.5 * X[:, 1] * X[:, 3] + X[:, 0]
+    y = (draw.random(n) < 1 / (1 + np.exp(-f))).astype(int)
+    model = SparseAdditiveClassifier().fit(X[:2000], y[:2000])
+    grids = [t.columns for t in model.terms_ if t.kind == "grid"]
+    assert grids == [("x1", "x3")]
+    flat = SparseAdditiveClassifier(pairs=0).fit(X[:2000], y[:2000])
+    assert all(len(t.columns) == 1 for t in flat.terms_)
+    with_pair = log_loss(y[2000:], model.predict_proba(X[2000:]))
+    without = log_loss(y[2000:], flat.predict_proba(X[2000:]))
+    assert with_pair < without - 0.05
+    # beside the truth, which knows f
+    truth = log_loss(y[2000:], 1 / (1 + np.exp(-f[2000:])))
+    assert with_pair < truth + 0.03
+
+
+def test_heavy_tails_and_special_codes_beside_boosting():
+    draw = np.random.default_rng(0)
+    n = 9000
+    amount = np.exp(draw.normal(8, 3, n))
+    amount[draw.random(n) < 0.2] = 0.0
+    count = draw.integers(0, 12, n).astype(float)
+    code = draw.random(n)
+    count[code < 0.02], count[code > 0.98] = 96.0, 98.0
+    late = draw.poisson(0.4, n).astype(float)
+    f = (
+        0.4 * np.log1p(amount) * (amount > 0)
+        - 3.2
+        + 1.5 * (amount == 0)
+        + 0.15 * np.minimum(count, 12)
+    )
+    f += np.where(count == 96, 2.0, 0.0) - np.where(count == 98, 3.0, 0.0) + 0.8 * np.sqrt(late)
+    X = np.column_stack([amount, count, late, draw.normal(size=n)])
+    y = (draw.random(n) < 1 / (1 + np.exp(-f + 1))).astype(int)
+    train, test = slice(0, 6000), slice(6000, None)
+    ours = SparseAdditiveClassifier().fit(X[train], y[train])
+    peer = HistGradientBoostingClassifier(random_state=0).fit(X[train], y[train])
+    a = log_loss(y[test], ours.predict_proba(X[test]))
+    b = log_loss(y[test], peer.predict_proba(X[test]))
+    assert a <= 1.02 * b
+    axes = {t.name: t.axes[0] for t in ours.terms_ if len(t.axes) == 1}
+    assert 0.0 in axes["x0"].specials
+    assert axes["x1"].specials.tolist() == [96.0, 98.0]
+
+
+def test_monotone_shapes_stay_monotone():
+    X, y = mixed()
+    model = SparseAdditiveClassifier(monotone={"curve": 1, "noise": -1}, pairs=0).fit(X, y)
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+    for term in model.terms_:
+        if term.name in ("curve", "noise"):
+            knots = term.values[: len(term.axes[0].knots), 0]
+            sign = 1 if term.name == "curve" else -1
+            assert (sign * np.diff(knots) >= 0).all()
+            assert np.ptp(knots) > 0
+
+
+def test_max_terms_and_selection():
+    X, y = mixed()
+    few = SparseAdditiveClassifier(max_terms=2, pairs=0).fit(X, y)
+    assert few.n_terms_ <= 2
+    assert few.terms_[0].name == "curve"
+    best = SparseAdditiveClassifier(selection="best", pairs=0).fit(X, y)
+    sparse = SparseAdditiveClassifier(selection="1se", pairs=0).fit(X, y)
+    assert sparse.n_terms_ <= best.n_terms_
+    path = best.path_
+    assert (
+        path["loss"].min() == path["loss"][list(path["group_penalty"]).index(best.group_penalty_)]
+    )
+
+
+def test_costs_move_the_threshold_and_the_choice():
+    X, y = mixed()
+    model = SparseAdditiveClassifier(costs={"fp": 1, "fn": 9}, pairs=0).fit(X, y)
+    assert model.threshold_ == pytest.approx(0.1)
+    p = model.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(model.predict(X), np.where(p > 0.1, "yes", "no"))
+    assert (model.path_["loss"] < model.path_["log_loss"].max() + 1).all()
+    zone = SparseAdditiveClassifier(zone=(0.2, 0.4), pairs=0, group_penalty=0.01).fit(X, y)
+    assert 0.2 < zone.threshold_ < 0.4
+    assert zone.duality_gap_ <= 1e-5 * zone.objective_
+
+
+def test_more_than_two_classes():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(600, 3))
+    y = np.digitize(np.sin(2 * X[:, 0]) + 0.3 * draw.normal(size=600), [-0.5, 0.5])
+    model = SparseAdditiveClassifier(pairs=0).fit(X, y)
+    assert model.score(X, y) > 0.75
+    assert model.terms_[0].name == "x0"
+    parts = model.explain(X[:5])
+    assert parts.shape == (5, model.n_terms_, 3)
+    np.testing.assert_allclose(
+        model.intercept_ + parts.sum(axis=1), model.decision_function(X[:5]), atol=1e-12
+    )
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+
+
+def test_drop_and_edit_with_and_without_refit():
+    X, y = mixed()
+    model = SparseAdditiveClassifier(pairs=0, group_penalty=0.001).fit(X, y)
+    parts, before = model.explain(X), model.decision_function(X)
+    kind = [t.name for t in model.terms_].index("kind")
+    model.drop("kind")
+    np.testing.assert_allclose(model.decision_function(X), before - parts[:, kind], atol=1e-12)
+    assert np.isinf(model.duality_gap_)
+    flat = np.zeros_like(model.terms_[0].values)
+    model.edit("curve", flat, X, y)
+    assert "curve" in [t.name for t in model.terms_]
+    assert np.isfinite(model.duality_gap_)
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+    again = model.explain(X)
+    curve = [t.name for t in model.terms_].index("curve")
+    assert not again[:, curve].any()
+    # a refit around an unchanged term changes nothing
+    model = SparseAdditiveClassifier(pairs=0, group_penalty=0.001, tol=1e-9).fit(X, y)
+    f = model.decision_function(X)
+    model.edit(0, model.terms_[0].values, X, y)
+    np.testing.assert_allclose(model.decision_function(X), f, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"monotone": {"kind": 1}}, "categorical"),
+        ({"monotone": {"nothing": 1}}, "not a column"),
+        ({"monotone": [1, 0]}, "2 entries for 4 columns"),
+        ({"monotone": {"curve": 2}}, "-1, 0 or 1"),
+        ({"max_knots": 1}, "max_knots"),
+        ({"zone": (0.6, 0.4)}, "zone"),
+        ({"zone": (0.1, 0.2, 0.3)}, "zone"),
+        ({"group_penalty": 2.0}, "group_penalty"),
+    ],
+)
+def test_bad_parameters_get_one_sentence(options, words):
+    X, y = mixed(200)
+    with pytest.raises(ValueError, match=words):
+        SparseAdditiveClassifier(**options).fit(X, y)
+
+
+def test_bad_edits_get_one_sentence(model):
+    with pytest.raises(ValueError, match="No term is called"):
+        model.drop("nothing")
+    with pytest.raises(ValueError, match="must have shape"):
+        model.edit(0, [1.0, 2.0])
+
+
+def test_zone_and_monotone_need_two_classes():
+    X, _ = mixed(300)
+    y = np.arange(300) % 3
+    with pytest.raises(ValueError, match="two classes"):
+        SparseAdditiveClassifier(zone=(0.1, 0.9)).fit(X, y)
+    with pytest.raises(ValueError, match="two classes"):
+        SparseAdditiveClassifier(monotone={"curve": 1}).fit(X, y)
+
+
+def test_many_columns_few_of_which_matter():
+    draw = np.random.default_rng(0)
+    n, d = 1500, 600
+    X = draw.normal(size=(n, d))
+    f = 1.2 * (np.sin(2 * X[:, 3]) + X[:, 100] + np.abs(X[:, 500]) - 0.8)
+    y = draw.random(n) < 1 / (1 + np.exp(-f))
+    model = SparseAdditiveClassifier(pairs=0).fit(X, y)
+    assert {"x3", "x100", "x500"} == {t.name for t in model.terms_[:3]}
+    assert model.n_terms_ < 60
+    assert model.terms_[3].importance < 0.4 * model.terms_[2].importance
+
+
+def test_displays_draw_the_numbers_of_the_model(model):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from laconic import AdditivePathDisplay, TermsDisplay
+
+    display = TermsDisplay.from_estimator(model)
+    curve = model.terms_[0]
+    line = next(a for a in display.axes_[0].lines if a.get_gid() == "shape")
+    np.testing.assert_array_equal(line.get_xdata(), curve.axes[0].knots)
+    np.testing.assert_array_equal(line.get_ydata(), curve.values[: len(curve.axes[0].knots), 0])
+    frame = display.frame()
+    assert set(frame["term"]) == {t.name for t in model.terms_}
+    path = AdditivePathDisplay.from_estimator(model)
+    drawn = path.ax_.lines[0]
+    assert sorted(drawn.get_ydata()) == sorted(model.path_["loss"])
+    plt.close("all")
+    fixed = SparseAdditiveClassifier(pairs=0, group_penalty=0.01).fit(*mixed(200))
+    with pytest.raises(ValueError, match="no path"):
+        AdditivePathDisplay.from_estimator(fixed)
