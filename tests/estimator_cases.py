@@ -100,7 +100,5 @@ def all_cases() -> list[tuple[str, BaseEstimator]]:
 def expected_failures(case: BaseEstimator) -> dict[str, str]:
     """The one check of scikit-learn that contradicts what a model is for, and why."""
     if isinstance(case, laconic.MinimaxClassifier) and case.tie == "randomized":
-        return {
-            "check_classifiers_train": "predict draws, the check wants the likeliest"
-        }
+        return {"check_classifiers_train": "predict draws, the check wants the likeliest"}
     return {}
