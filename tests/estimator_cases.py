@@ -67,7 +67,82 @@ def _additive() -> list[BaseEstimator]:
     return [make(), make(group_penalty=0.02, smoothness=1.0, pairs=2, max_knots=6)]
 
 
+def _convex_risk() -> list[BaseEstimator]:
+    make = laconic.ConvexRiskClassifier
+    return [
+        make(),
+        make("hinge"),
+        make("squared", C=0.1),
+        make("exponential", multi_class="ovr"),
+    ]
+
+
+def _convex_regressor() -> list[BaseEstimator]:
+    make = laconic.ConvexRiskRegressor
+    return [make(), make("absolute")]
+
+
+def _ranker() -> list[BaseEstimator]:
+    return [laconic.PairwiseRanker(), laconic.PairwiseRanker("hinge", C=0.1)]
+
+
+def _clusters() -> list[BaseEstimator]:
+    return [laconic.KMeansK(), laconic.KMeansK(k_max=4, criterion="bic")]
+
+
+def _map() -> list[BaseEstimator]:
+    return [laconic.PrincipalMap(), laconic.PrincipalMap(n_components=2, standardize=False)]
+
+
+def _gray_zone() -> list[BaseEstimator]:
+    make = laconic.GrayZoneLogisticRegression
+    return [
+        make(),
+        make(zone=(0.3, 0.7), C=0.1, class_weight="balanced"),
+        make(zone=0.8),
+    ]
+
+
+def _gray_zone_cv() -> list[BaseEstimator]:
+    make = laconic.GrayZoneLogisticRegressionCV
+    return [make(), make(zones=[(0.2, 0.8)], Cs=[0.1, 1.0], one_se=True, cv=3)]
+
+
+def _cq_boost() -> list[BaseEstimator]:
+    make = laconic.CqBoostClassifier
+    return [make(), make(mu="bound", max_voters=5), make("rbf", mu="least-squares", max_voters=10)]
+
+
+def _min_cq() -> list[BaseEstimator]:
+    make = laconic.MinCqClassifier
+    return [make(), make(form="sum-to-one", mu="bound")]
+
+
+def _lp_boost() -> list[BaseEstimator]:
+    return [laconic.LPBoostClassifier(), laconic.LPBoostClassifier(nu=0.5)]
+
+
+def _cg_boost() -> list[BaseEstimator]:
+    return [laconic.CGBoostClassifier(), laconic.CGBoostClassifier(C=0.5)]
+
+
+def _cb_boost() -> list[BaseEstimator]:
+    return [laconic.CBBoostClassifier(), laconic.CBBoostClassifier(n_rounds=20)]
+
+
 CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
+    "CBBoostClassifier": _cb_boost,
+    "CGBoostClassifier": _cg_boost,
+    "CqBoostClassifier": _cq_boost,
+    "LPBoostClassifier": _lp_boost,
+    "MinCqClassifier": _min_cq,
+    "GrayZoneLogisticRegression": _gray_zone,
+    "GrayZoneLogisticRegressionCV": _gray_zone_cv,
+    "ConvexRiskClassifier": _convex_risk,
+    "ConvexRiskRegressor": _convex_regressor,
+    "KMeansK": _clusters,
+    "PairwiseRanker": _ranker,
+    "PrincipalMap": _map,
     "PlainLogisticRegression": _plain,
     "DecisionClassifier": _decision,
     "ModlEncoder": _modl,

@@ -188,8 +188,7 @@ class TruncatedMultinomial:
         positive = np.where(share > 0, share, 1.0)
         P = u / positive[:, None]
         P[rows, y] += np.where(share > 0, 1.0, 0.0)
-        slack = 1e-12
-        bad = (P < -slack).any(axis=1) | (np.abs(u.sum(axis=1)) > 1e-9) | (share > 1 + slack)
+        bad = (P.min(axis=1) < -1e-12) | (np.abs(u.sum(axis=1)) > 1e-9) | (share > 1 + 1e-12)
         P = np.clip(P, 0.0, 1.0)
         entropy: Array = xlogy(P, P).sum(axis=1)
         return np.where(bad, np.inf, share * entropy - (1.0 - share) * self.floors[y])

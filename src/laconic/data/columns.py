@@ -29,6 +29,8 @@ MISSING = -1
 UNSEEN = -2
 
 _SHOWN = 60
+_FEW_ROWS = 256
+"""Below this a dict is faster than the frame library's own look-up."""
 
 
 def shown(name: object) -> str:
@@ -290,7 +292,7 @@ def _read_frame(
             "Feature names are only supported if all input features have string names, but X "
             "mixes strings and other types as column names; convert them all to strings."
         )
-    series = [frame[:, j] for j in range(len(names))]
+    series = list(frame.iter_columns())
     if texts == {False}:
         return None, None, list(series)
     return _pick(tuple(names), list(series), wanted)
@@ -353,9 +355,10 @@ def _as_column(raw: Any, name: str, categories: tuple[str, ...] | None = None) -
             return raw
         return _recode(raw.values, list(raw.categories or ()), categories)
     if isinstance(raw, nw.Series):
-        if raw.dtype == nw.Object:
+        dtype = raw.dtype
+        if dtype == nw.Object:
             return _from_objects(raw.to_list(), name, categories)
-        return _from_series(raw, name, categories)
+        return _from_series(raw, dtype, name, categories)
     array = np.asarray(raw)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: column {shown(name)}.")
@@ -371,39 +374,50 @@ def _numeric(values: NDArray[Any], name: str, *, boolean: bool) -> Column:
     return Column("boolean" if boolean else "numeric", values)
 
 
-def _from_series(series: nw.Series[Any], name: str, categories: tuple[str, ...] | None) -> Column:
-    dtype = series.dtype
+def _from_series(
+    series: nw.Series[Any], dtype: Any, name: str, categories: tuple[str, ...] | None
+) -> Column:
+    if dtype == nw.Float64:
+        return _numeric(series.to_numpy(), name, boolean=False)
     if dtype == nw.Boolean or dtype.is_numeric():
         values = series.cast(nw.Float64).to_numpy()
         return _numeric(values, name, boolean=dtype == nw.Boolean)
-    if dtype in (nw.Categorical, nw.Enum) and hasattr(series.to_native(), "cat"):
-        native = series.to_native()
+    if dtype in (nw.Categorical, nw.Enum):
         # pandas: texts of the categories, not of the cells, whose numbers change type with NaN
-        if hasattr(native.cat, "codes"):
-            texts = [str(text) for text in native.cat.categories]
-            return _recode(np.asarray(native.cat.codes), texts, categories)
+        accessor = getattr(series.to_native(), "cat", None)
+        codes = getattr(accessor, "codes", None)
+        if accessor is not None and codes is not None:
+            texts = [str(text) for text in accessor.categories]
+            return _recode(np.asarray(codes), texts, categories)
     if dtype in (nw.String, nw.Categorical, nw.Enum):
-        text = series.cast(nw.String)
-        known = categories
-        if known is None:
-            known = tuple(sorted(text.drop_nulls().unique().to_list()))
-        missing = text.is_null().to_numpy()
-        if missing.all() and categories is None:
-            return Column("numeric", np.full(len(missing), np.nan))
-        codes = np.full(len(missing), UNSEEN, dtype=np.int32)
-        if known:
-            found = text.fill_null(known[0]).replace_strict(
-                list(known), list(range(len(known))), default=UNSEEN, return_dtype=nw.Int32
-            )
-            codes = np.array(found.to_numpy(), dtype=np.int32)
-        codes[missing] = MISSING
-        return Column("categorical", codes, known)
+        text = series if dtype == nw.String else series.cast(nw.String)
+        if len(text) <= _FEW_ROWS:
+            return _from_objects(text.to_list(), name, categories)
+        return _from_texts(text, categories)
     if dtype == nw.Unknown or str(dtype).lower() == "null":
         return _from_objects(series.to_list(), name, categories)
     raise ValueError(
         f"Column {shown(name)} holds {dtype}, which is neither a number nor a category; turn it "
         "into numbers (for a date, days since a fixed day) or text."
     )
+
+
+def _from_texts(text: nw.Series[Any], categories: tuple[str, ...] | None) -> Column:
+    """Codes of a long text column, looked up by the frame library."""
+    known = categories
+    if known is None:
+        known = tuple(sorted(text.drop_nulls().unique().to_list()))
+    missing = text.is_null().to_numpy()
+    if missing.all() and categories is None:
+        return Column("numeric", np.full(len(missing), np.nan))
+    codes = np.full(len(missing), UNSEEN, dtype=np.int32)
+    if known:
+        found = text.fill_null(known[0]).replace_strict(
+            list(known), list(range(len(known))), default=UNSEEN, return_dtype=nw.Int32
+        )
+        codes = np.array(found.to_numpy(), dtype=np.int32)
+    codes[missing] = MISSING
+    return Column("categorical", codes, known)
 
 
 def _recode(codes: NDArray[Any], texts: list[str], categories: tuple[str, ...] | None) -> Column:

@@ -100,6 +100,11 @@ class SparseAdditiveClassifier(TableClassifier):
         Two classes: probability of the last class above which it is predicted.
     classes_, n_features_in_, feature_names_in_
 
+    See Also
+    --------
+    laconic.TermsDisplay : draws the terms.
+    laconic.AdditivePathDisplay : held-out loss against the number of terms.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -322,6 +327,12 @@ class SparseAdditiveClassifier(TableClassifier):
         self.form_ = self.form_.with_term(t, self.terms_[t].form)
         return self._after_edit(t, X, y, sample_weight)
 
+    def plot_terms(self, **options: Any) -> Any:
+        """Draw every term; the options are those of ``TermsDisplay.from_estimator``."""
+        import laconic  # displays come after estimators: reached by their public name
+
+        return laconic.TermsDisplay.from_estimator(self, **options)
+
     def _term(self, term: int | str) -> int:
         check_is_fitted(self, "form_")
         names = [t.name for t in self.terms_]
@@ -354,12 +365,6 @@ class SparseAdditiveClassifier(TableClassifier):
         codes = class_codes(np.asarray(y), self.classes_, "y")
         check_consistent_length(X, codes)
         return table, codes, self._read_weight(sample_weight, len(codes))
-
-    def plot_terms(self, **options: Any) -> Any:
-        """Draw the terms; see :class:`~laconic.evaluation.additive_displays.TermsDisplay`."""
-        from laconic.evaluation.additive_displays import TermsDisplay
-
-        return TermsDisplay.from_estimator(self, **options)
 
 
 __all__ = ["FittedTerm", "SparseAdditiveClassifier"]

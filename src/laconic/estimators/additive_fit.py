@@ -42,7 +42,7 @@ Ints = NDArray[np.int64]
 CHOICE_ROWS = 50_000
 """Rows on which smoothness, pairs and group penalty are chosen; the final fit uses all of them."""
 
-_MOST_PAIRS = 40
+_MOST_PAIRS = 100
 
 _POLISHED_ROWS = 5_000
 """Up to here a few more Newton steps cost nothing and make results agree to many digits."""

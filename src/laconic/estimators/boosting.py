@@ -39,7 +39,7 @@ class LPBoostClassifier(_RivalClassifier):
     Parameters
     ----------
     voters : see :class:`CqBoostClassifier`
-    nu : float in (0, 1] or "cv", default="cv"
+    nu : float in (0, 1] or "cv", default=0.3
         At most this share of the rows may fall short of the margin. With complements on offer and
         nu below about twice the error level the optimum is a vote of zero everywhere, which is
         reported by a warning and by ``zero_vote_``. "cv" takes the least held-out logistic loss.
@@ -66,7 +66,7 @@ class LPBoostClassifier(_RivalClassifier):
         self,
         voters: Any = "stumps",
         *,
-        nu: Any = "cv",
+        nu: Any = 0.3,
         probability: str = "margin",
         cv: Any = 5,
         tol: float = 1e-8,

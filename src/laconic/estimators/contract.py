@@ -26,6 +26,7 @@ from laconic.data.columns import Schema, Table, shown
 __all__ = [
     "Accepts",
     "Interval",
+    "LabelledReader",
     "StrOptions",
     "TableClassifier",
     "TableReader",
@@ -129,8 +130,8 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
         return weight
 
 
-class TableClassifier(ClassifierMixin, TableReader):  # type: ignore[misc]
-    """A classifier whose ``fit`` starts with :meth:`_read_training`."""
+class LabelledReader(TableReader):
+    """An estimator that learns from classes; ``fit`` starts with :meth:`_read_training`."""
 
     def _read_training(self, X: Any, y: Any, sample_weight: Any = None) -> Training:
         """Check X, y and weights; set ``classes_``; drop rows of zero weight."""
@@ -151,7 +152,9 @@ class TableClassifier(ClassifierMixin, TableReader):  # type: ignore[misc]
             raise ValueError(f"{who} requires y to be passed, but the target y is None.")
         labels = _check_y(_as_labels(y), estimator=self)
         check_classification_targets(labels)
-        if hasattr(X, "shape") or hasattr(X, "__len__"):
+        if isinstance(X, dict) and not hasattr(X, "tocsr"):
+            check_consistent_length(*X.values(), labels)
+        elif hasattr(X, "shape") or hasattr(X, "__len__"):
             check_consistent_length(X, labels)
         weight = self._read_weight(sample_weight, len(labels))
         if (weight > 0).all():
@@ -169,6 +172,10 @@ class TableClassifier(ClassifierMixin, TableReader):  # type: ignore[misc]
             )
         self.classes_ = classes
         return codes.astype(np.int64)
+
+
+class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]
+    """A classifier that reads tables."""
 
 
 def _as_labels(y: Any) -> Any:

@@ -26,7 +26,9 @@ class KernelVoters:
     ----------
     kernel : {"rbf", "linear", "poly"}, default="rbf"
     gamma : float or None, default=None
-        None is 1/n_features. Columns are standardised first.
+        None is 1/n_features.
+    standardise : bool, default=True
+        Give every column mean 0 and spread 1 first. Columns of one unit (pixels) are better left.
     degree, coef0 : int and float
         Of the polynomial kernel.
     n_landmarks : int or None, default=None
@@ -55,6 +57,7 @@ class KernelVoters:
     n_landmarks: int | None = None
     constant: bool = True
     normalise: bool = True
+    standardise: bool = True
 
     def prepare(self, table: Table, weight: Floats, seed: int) -> PreparedKernels:
         if self.kernel not in _KERNELS:
@@ -65,7 +68,9 @@ class KernelVoters:
                 "normalise=True."
             )
         X = needs_numbers(table, "kernel voters")
-        centre, spread = _location(X, weight)
+        centre, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        if self.standardise:
+            centre, spread = _location(X, weight)
         gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
         map_ = KernelMap(self.kernel, gamma, self.degree, self.coef0, centre, spread)
         Z = map_.standardise(X)

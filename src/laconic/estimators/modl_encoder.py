@@ -17,9 +17,8 @@ from laconic.data.columns import Table
 from laconic.data.source import ArraySource
 from laconic.estimators.contract import (
     Interval,
+    LabelledReader,
     StrOptions,
-    TableClassifier,
-    TableReader,
     fit_context,
 )
 from laconic.estimators.modl_levers import read_requests
@@ -29,7 +28,7 @@ from laconic.estimators.partition_fit import Setting, fit_column
 __all__ = ["ModlEncoder", "Partition"]
 
 
-class ModlEncoder(TransformerMixin, TableReader):  # type: ignore[misc]
+class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
     """Discretise numeric columns and group categorical values where it shortens the description.
 
     Each column is cut in the parts that minimise a code length of the classes given the column
@@ -112,11 +111,6 @@ class ModlEncoder(TransformerMixin, TableReader):  # type: ignore[misc]
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
-
-    # reading X, y and weights is the same for whatever learns from classes
-    _read_training = TableClassifier._read_training
-    _read_labels = TableClassifier._read_labels
-    _learn_classes = TableClassifier._learn_classes
 
     def __init__(
         self,

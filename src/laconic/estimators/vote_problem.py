@@ -40,10 +40,14 @@ MARGINS = (0.95, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.03, 0.01, 0.003, 0.001)
 PRICED_PENALTIES = (*PENALTIES[:-1:2], 0.0)
 """The same for classes that are priced, in larger steps."""
 
-ROUGH = 0.03
+ROUGH = 0.1
 """While mu is chosen over a priced class, slopes are solved to this share of the penalty."""
 
-PATIENCE = 3
+PRICED_TOL = 1e-4
+"""Smallest relative tolerance on the slopes of a priced class: neighbouring thresholds are almost
+the same voter, and exchanging them for ever smaller gains would take most of the time."""
+
+PATIENCE = 2
 """Penalties without a better held-out loss after which a path over a priced class is left."""
 
 
@@ -356,7 +360,7 @@ class Problem:
         if program.max_voters is None:
             for step in self.path[:place]:
                 run.solve(step * run.scale, tol=ROUGH * step)
-        return run.solve(share * run.scale, tol=max(tol, 1e-6), max_voters=program.max_voters)
+        return run.solve(share * run.scale, tol=max(tol, PRICED_TOL), max_voters=program.max_voters)
 
     def _at_margin(self, mu: float) -> Solution:
         program = self.program

@@ -203,7 +203,7 @@ class ContributionDisplay:
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = WeightedNaiveBayes().fit(X, y)
     >>> display = ContributionDisplay.from_estimator(model, X, row=0, output=0)
-    >>> abs(display.baseline + display.contributions.sum() - display.score) < 1e-9
+    >>> bool(abs(display.baseline + display.contributions.sum() - display.score) < 1e-9)
     True
     """
 

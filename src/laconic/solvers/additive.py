@@ -288,7 +288,7 @@ class _Descent:
             gap = certified_gap(self.problem, self.point, self.state.slopes, theta)
             if gap <= tol * abs(self.value):
                 why = "gap"
-                gap = min(gap, self._polished(work)) if polish else gap
+                gap = self._polished(work) if polish else gap
                 break
             grown = self._grown(work, theta)
             small = (

@@ -162,6 +162,9 @@ class PairRule:
         plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
         problem = plain.problem(base, y, weight, np.zeros(base.n_coordinates))
         slopes, curves = loss_slopes(problem, point.scores)
+        # one row that is badly wrong has a large slope and hardly any curvature: averaged with the
+        # empirical information, the square of the slope, it cannot make a pair on its own
+        curves = 0.5 * (curves + slopes**2 / np.where(weight > 0, weight, 1.0))
         norms = problem.penalty.norms(point.coordinates)
         free = [t for t in range(len(base.terms)) if plan.sign_of(base.terms[t].columns) == 0]
         best = sorted(free, key=lambda t: -norms[t])[:_PAIR_COLUMNS]

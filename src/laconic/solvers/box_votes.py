@@ -96,7 +96,10 @@ def _rescale_box(state: ActiveSet, bound: Floats) -> None:
     free = state.free
     free = free[np.abs(weights[free]) < bound[free]]
     state.lower, state.upper = -bound, bound.copy()
-    state.restart(weights, free)
+    if len(free) == state.k:  # the same free variables: their factor still holds
+        state.weights[:] = weights
+    else:
+        state.restart(weights, free)
 
 
 def _box_support_theta(state: ActiveSet, size: Floats, first: Floats, mu: float) -> float:

@@ -92,15 +92,14 @@ def kink_step(
 
 def _newton(H: Array, G: Array, lower: Array | None) -> Array:
     if lower is None:
-        plain: Array = np.linalg.lstsq(H, -G, rcond=None)[0]
-        return plain
+        return np.asarray(np.linalg.lstsq(H, -G, rcond=None)[0], dtype=np.float64)
     p: Array = cho_solve((lower, True), -G, check_finite=False)
     return p
 
 
 def _well_conditioned_factor(H: Array) -> Array | None:
     try:
-        lower = np.linalg.cholesky(H)
+        lower: Array = np.asarray(np.linalg.cholesky(H), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     pivots = np.diag(lower)
@@ -159,7 +158,8 @@ def _least_norm(A: Array, b: Array) -> Array:
         pivots = np.diag(factor[0])
         if pivots.min() > 1e-6 * pivots.max():
             x: Array = cho_solve(factor, b, check_finite=False)
-            return x + cho_solve(factor, b - gram @ x, check_finite=False)
+            x += cho_solve(factor, b - gram @ x, check_finite=False)
+            return x
     except LinAlgError:
         pass
     values, vectors = eigh(gram, check_finite=False)
@@ -237,7 +237,7 @@ def _normal_factor(H: Array, rows: Array, theta: Array) -> Array | None:
     ridge = 1e-14 * float(np.trace(M)) / len(M)
     for _ in range(6):
         try:
-            return np.linalg.cholesky(M)
+            return np.asarray(np.linalg.cholesky(M), dtype=np.float64)
         except np.linalg.LinAlgError:
             M[np.diag_indices_from(M)] += ridge
             ridge *= 100.0
