@@ -55,6 +55,11 @@ def test_every_public_name_exists_and_is_documented(name):
     assert getattr(laconic, name).__doc__
 
 
+def test_the_reference_lists_every_public_name():
+    page = (Path(__file__).parent.parent / "docs" / "api.md").read_text().split()
+    assert [name for name in laconic.__all__ if name not in page] == ["__version__"]
+
+
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         laconic.Nothing
