@@ -138,7 +138,7 @@ def _svm(split: Split, weight: Floats, *, correct: bool) -> tuple[float, float]:
         best = min(best, (cost, C, cut))
     found = _hinge(split.X, split.y, weight, best[1])
     test_scores = split.X_test @ found.point[:-1] + found.point[-1]
-    support = float((found.details["dual"] != 0).mean())
+    support = float((np.abs(found.details["dual"]) > 1e-8).mean())
     return 100 * split.test_cost(test_scores > best[2]), 100 * support
 
 

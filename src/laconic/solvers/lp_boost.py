@@ -49,7 +49,7 @@ class _WarmMaster:
 
 
 class _ColdMaster:
-    """The same program solved from scratch by scipy, where highspy is not installed."""
+    """The same program solved from scratch by scipy, for comparison."""
 
     def __init__(self, cap: Floats) -> None:
         self.cap = cap
@@ -76,17 +76,6 @@ class _ColdMaster:
         return found.x[:n], float(found.x[n]), -np.asarray(found.ineqlin.marginals)
 
 
-def _master(cap: Floats, warm: bool | None) -> Any:
-    if warm is False:
-        return _ColdMaster(cap)
-    try:
-        return _WarmMaster(cap)
-    except ImportError:
-        if warm:
-            raise
-        return _ColdMaster(cap)
-
-
 def lp_boost(
     columns: Columns,
     nu: float,
@@ -94,19 +83,19 @@ def lp_boost(
     sides: str = "both",
     tol: float = 1e-8,
     max_voters: int = 10_000,
-    warm: bool | None = None,
+    warm: bool = True,
 ) -> Solution:
     """Column generation for the soft-margin vote.
 
-    ``warm`` None takes HiGHS when ``highspy`` is installed, else scipy's solver from scratch at
-    every column (the same optimum, several times slower). When the optimum is not positive, the
-    pair (h, -h) is optimal and the vote is zero everywhere: ``details["zero_vote"]``.
+    ``warm`` keeps the basis of HiGHS from column to column; without it the program is solved from
+    scratch each time (the same optimum, several times slower). When the optimum is not positive,
+    the pair (h, -h) is optimal and the vote is zero everywhere: ``details["zero_vote"]``.
     """
     if not 0.0 < nu <= 1.0:
         raise ValueError(f"nu must be in (0, 1], got {nu!r}.")
     offered = columns.offered
     u = columns.weight.copy()
-    master = _master(columns.weight / nu, warm)
+    master = (_WarmMaster if warm else _ColdMaster)(columns.weight / nu)
     entered: list[tuple[int, float]] = []
     beta, q = -np.inf, np.zeros(0)
     why: WhyStopped = "max_iter"
