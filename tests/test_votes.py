@@ -237,7 +237,7 @@ def test_fitted_classifiers_vote(cancer):
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_kernel_votes(cancer, kernel):
     X, T, y, u = cancer
-    model = CqBoostClassifier(kernel, mu="least-squares").fit(X, y)
+    model = CqBoostClassifier(kernel).fit(X, y)
     assert model.score(T, u) > 0.93
     assert model.n_voters_ * 3 < len(y)
     land = CqBoostClassifier(

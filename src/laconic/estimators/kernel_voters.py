@@ -32,10 +32,9 @@ class KernelVoters:
     degree, coef0 : int and float
         Of the polynomial kernel.
     n_landmarks : int or None, default=None
-        None puts a voter at every training row, turned by its label, with weights that are not
-        negative; a number puts one at each k-means centre, free in sign.
+        None puts a voter at every training row, a number at each of that many k-means centres.
     constant : bool, default=True
-        Offer a constant voter of either sign.
+        Offer a constant voter.
     normalise : bool, default=True
         Divide linear and polynomial kernels by sqrt(k(x,x) k(z,z)). A vote must lie in [-1, 1] on
         every row, also on new ones: these kernels without it are refused.
@@ -45,7 +44,7 @@ class KernelVoters:
     >>> from laconic import CqBoostClassifier, KernelVoters
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(120, noise=0.2, random_state=0)
-    >>> model = CqBoostClassifier(KernelVoters(gamma=2.0), mu="least-squares").fit(X, y)
+    >>> model = CqBoostClassifier(KernelVoters(gamma=2.0)).fit(X, y)
     >>> model.n_voters_ < 60, model.score(X, y) > 0.9
     (True, True)
     """
@@ -75,12 +74,14 @@ class KernelVoters:
         map_ = KernelMap(self.kernel, gamma, self.degree, self.coef0, centre, spread)
         Z = map_.standardise(X)
         if self.n_landmarks is None:
-            return PreparedKernels(map_, Z, Z, True, self.constant)
+            return PreparedKernels(map_, Z, Z, at_rows=True, constant=self.constant)
         from sklearn.cluster import KMeans
 
         wanted = min(self.n_landmarks, len(np.unique(Z, axis=0)))
         means = KMeans(wanted, n_init=1, random_state=seed).fit(Z, sample_weight=weight)
-        return PreparedKernels(map_, Z, means.cluster_centers_, False, self.constant)
+        return PreparedKernels(
+            map_, Z, means.cluster_centers_, at_rows=False, constant=self.constant
+        )
 
 
 def _location(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -164,34 +165,28 @@ class PreparedKernels:
         "is indicative unless the centres are held-out or unlabelled points"
     )
 
-    def __init__(
-        self, map_: KernelMap, Z: Floats, centres: Floats, by_label: bool, constant: bool
-    ) -> None:
-        self.map, self.Z, self.by_label = map_, Z, by_label
-        self.sides = "plain" if by_label else None
-        # label-signed voters have weights of one sign, so the constant comes in both
-        extra = (2 if by_label else 1) if constant else 0
-        self.centres = np.vstack([centres, np.full((extra, Z.shape[1]), np.nan)])
-        self.n_constants = extra
-        self.values = np.hstack([map_.between(Z, centres), np.ones((len(Z), extra))])
+    sides: str | None = None
 
-    def _signs(self, y: Floats) -> Floats:
-        if not self.by_label:
-            return np.ones(len(self.centres))
-        return np.concatenate([y, np.array([1.0, -1.0])[: self.n_constants]])
+    def __init__(
+        self, map_: KernelMap, Z: Floats, centres: Floats, *, at_rows: bool, constant: bool
+    ) -> None:
+        self.map, self.at_rows, self.n_constants = map_, at_rows, int(constant)
+        self.centres = np.vstack([centres, np.full((self.n_constants, Z.shape[1]), np.nan)])
+        ones = np.ones((len(Z), self.n_constants))
+        self.values = np.hstack([map_.between(Z, centres), ones])
 
     def columns(self, y: Floats, weight: Floats, k: int) -> DenseColumns:
-        return DenseColumns(self.values * self._signs(y), y, weight)
+        return DenseColumns(self.values, y, weight)
 
     def split(
         self, y: Floats, weight: Floats, k: int, train: Indices, test: Indices
     ) -> tuple[DenseColumns, DenseColumns, Indices]:
-        """Columns of held-out rows are withheld: their sign is their label."""
+        """Centres at held-out rows are withheld, as they will be for new rows."""
         n = len(self.centres)
         kept = np.arange(n)
-        if self.by_label:
+        if self.at_rows:
             kept = np.concatenate([train, np.arange(n - self.n_constants, n)])
-        H = self.values[:, kept] * self._signs(y)[kept]
+        H = self.values[:, kept]
         return (
             DenseColumns(H[train], y[train], weight[train]),
             DenseColumns(H[test], y[test], weight[test]),
@@ -199,4 +194,4 @@ class PreparedKernels:
         )
 
     def pick(self, columns: Indices, signs: Floats, y: Floats, k: int) -> PickedKernels:
-        return PickedKernels(self.map, self.centres[columns], signs * self._signs(y)[columns])
+        return PickedKernels(self.map, self.centres[columns], signs)

@@ -50,6 +50,9 @@ the same voter, and exchanging them for ever smaller gains would take most of th
 PATIENCE = 2
 """Penalties without a better held-out loss after which a path over a priced class is left."""
 
+WORTH = 2e-3
+"""Relative gain of held-out loss that is worth going on for: the path doubles its voters a step."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -277,7 +280,8 @@ class Problem:
             margins[i, test] = outer.scores(columns, weights) * outer.y
             if not problem.listed:
                 loss = logistic_of_margins(margins[i, test], outer.weight)
-                best, since = (loss, 0) if loss < best else (best, since + 1)
+                since = 0 if loss < (1.0 - WORTH) * best else since + 1
+                best = min(best, loss)
                 if since >= PATIENCE:
                     break
         return i + 1

@@ -200,11 +200,16 @@ class _BestGamma:
 
 
 def rbf_methods() -> dict[str, Callable[[], Any]]:
+    from sklearn.model_selection import StratifiedKFold
+
     from laconic import CqBoostClassifier, MinCqClassifier
 
+    # rows at random: with few distinct rows (titanic has 14) folds by value would ask for
+    # predictions where there is no data
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
     return {
-        "CqBoost": lambda: _BestGamma(lambda voters: CqBoostClassifier(voters, cv=3)),
-        "MinCq": lambda: _BestGamma(lambda voters: MinCqClassifier(voters, cv=3)),
+        "CqBoost": lambda: _BestGamma(lambda voters: CqBoostClassifier(voters, cv=folds)),
+        "MinCq": lambda: _BestGamma(lambda voters: MinCqClassifier(voters, cv=folds)),
     }
 
 
