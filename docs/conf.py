@@ -18,4 +18,6 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "Laconic"
+# scikit-learn's inherited docstrings point to labels of its own site
+suppress_warnings = ["ref.ref"]
 exclude_patterns = ["_build"]

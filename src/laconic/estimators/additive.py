@@ -89,12 +89,12 @@ class SparseAdditiveClassifier(TableClassifier):
     form_ : AdditiveScore
         The model as numbers and texts, for export.
     duality_gap_, objective_ : float
-        The minimum of the convex problem lies in [objective_ - duality_gap_, objective_].
+        The minimum of the convex problem lies in ``[objective_ - duality_gap_, objective_]``.
     n_iter_ : int
     path_ : dict of ndarray
         "group_penalty", "loss" (held-out, what was selected by), "log_loss", "n_terms".
     group_penalty_ : float
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Sum of the importances of the terms that read the column (half each for a pair).
     threshold_ : float
         Two classes: probability of the last class above which it is predicted.

@@ -54,8 +54,8 @@ def _has_probabilities(model: ConvexRiskClassifier) -> bool:
 class ConvexRiskClassifier(TableClassifier):
     """Linear classifier for a convex loss of the margin, with a certificate.
 
-    Minimises |w|^2 / 2 + C sum_i s_i phi(y_i (w.x_i + b)) by Newton's method with exact treatment
-    of kinks, until the duality gap is small (Bach's lecture notes, 2014, section 2).
+    Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i (w.x_i + b))`` by Newton's method with exact
+    treatment of kinks, until the duality gap is small (Bach's lecture notes, 2014, section 2).
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class ConvexRiskClassifier(TableClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features_in_) or (n_classes, n_features_in_)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
     duality_gap_ : ndarray of shape (1,) or (n_classes,)
         Each objective is at most this far above its minimum.
@@ -97,7 +97,7 @@ class ConvexRiskClassifier(TableClassifier):
     n_iter_ : ndarray of int
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Notes
     -----
@@ -264,7 +264,7 @@ class ConvexRiskClassifier(TableClassifier):
 class ConvexRiskRegressor(RegressorMixin, TableReader):
     """Linear regression for a convex loss of the residual, with a certificate.
 
-    Minimises |w|^2 / 2 + C sum_i s_i phi(y_i - w.x_i - b).
+    Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i - w.x_i - b)``.
 
     Parameters
     ----------
@@ -286,14 +286,14 @@ class ConvexRiskRegressor(RegressorMixin, TableReader):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,)
+    coef_ : ndarray of shape (n_features,)
     intercept_ : float
     duality_gap_ : float
         The objective is at most this far above its minimum.
     objective_ : float
     n_iter_ : int
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

@@ -44,7 +44,7 @@ class GrayZoneScores(TableClassifier):
     _accepts = Accepts(categorical=False, missing=False, sparse=True)
 
     def log_odds(self, X: Any) -> Floats:
-        """X @ coef_' + intercept_: log-odds of the second class, or one score per class."""
+        """``X @ coef_.T + intercept_``: log-odds of the second class, or one score per class."""
         table = self._read_rows(X)
         scores = np.asarray(numbers(table) @ self.coef_.T) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
@@ -167,7 +167,7 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         ``coef_`` is ``dual_coef_ @ X[support_]``, up to the gap.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     References
     ----------

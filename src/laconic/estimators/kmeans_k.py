@@ -46,10 +46,10 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
     ----------
     k_ : int
         Number of groups kept.
-    cluster_centers_ : ndarray of shape (k_, n_features_in_)
+    cluster_centers_ : ndarray of shape (k, n_features)
     labels_ : ndarray of shape (n_rows,)
     inertia_ : float
-        J(k_).
+        J at ``k_``.
     k_values_, distortion_path_, criterion_path_ : ndarray of shape (K,)
         k, J(k) and the criterion along the path.
     centers_path_ : tuple of ndarray
@@ -57,7 +57,7 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
     n_iter_ : int
         Iterations of the start that gave the centres kept.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

@@ -79,7 +79,7 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
     class_weights_ : ndarray of shape (n_classes,)
         Training weight of each class.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         When X has named columns.
 
     Examples

@@ -45,7 +45,7 @@ class WeightedNaiveBayes(CodedBayes):
         Weight of the description of the variables.
     power : float, default=1.0
         Exponent of the weights in the penalty; smaller than 1 selects fewer variables.
-    feature_costs : dict or array of shape (n_features_in_,), default=None
+    feature_costs : dict or array of shape (n_features,), default=None
         What using a column costs the user, in nats, added to C_k; a constructed variable pays for
         all its columns.
     optimizer : {"auto", "dgml", "dgml-ms", "dgml-vns"}, default="auto"
@@ -83,11 +83,11 @@ class WeightedNaiveBayes(CodedBayes):
     criterion_ : float
         Criterion (4) at the weights, in nats.
     duality_gap_ : float
-        Bound on criterion_ minus its minimum.
+        Bound on ``criterion_`` minus its minimum.
     compression_ : float
         1 - log loss / log loss of the prior alone, on the training rows (in a stream, on the
         history).
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Mean absolute Shapley values, scaled to sum to one; constructed variables are shared out
         among their columns. ``variable_importances_`` has one for each variable.
     path_ : dict of ndarray
@@ -97,7 +97,7 @@ class WeightedNaiveBayes(CodedBayes):
     n_iter_ : int
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

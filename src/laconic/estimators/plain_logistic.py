@@ -110,7 +110,7 @@ class PlainLogisticRegression(TableClassifier):
         Coefficients of the design matrix, as in scikit-learn.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
     n_iter_ : ndarray of shape (1,)
 
     Examples

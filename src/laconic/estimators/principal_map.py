@@ -40,21 +40,21 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
     Attributes
     ----------
     n_components_ : int
-    components_ : ndarray of shape (n_components_, n_features_in_)
-    axes_ : ndarray of shape (r, n_features_in_)
+    components_ : ndarray of shape (n_components, n_features)
+    axes_ : ndarray of shape (r, n_features)
         All the components, of which ``components_`` are the first.
     singular_values_ : ndarray of shape (r,)
     explained_variance_ratio_ : ndarray of shape (r,)
     rank_errors_ : ndarray of shape (r + 1,)
         ``rank_errors_[k]``: squared error of the best approximation of rank k, in the units of the
         centred (and standardised) table.
-    principal_variables_ : ndarray of shape (n_features_in_, r)
+    principal_variables_ : ndarray of shape (n_features, r)
         V S.
-    correlations_ : ndarray of shape (n_features_in_, r)
+    correlations_ : ndarray of shape (n_features, r)
         Correlation of each column with each component; zero for a constant column.
-    mean_, scale_ : ndarray of shape (n_features_in_,)
+    mean_, scale_ : ndarray of shape (n_features,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

@@ -20,7 +20,7 @@ from laconic.solvers.ranking import rank_pairs
 class PairwiseRanker(TableReader):
     """Linear scores that put rows in the order of y, learned from all pairs of rows.
 
-    Minimises, over coefficients w and without intercept,
+    Minimises, over coefficients w and without intercept::
 
         |w|^2 / 2 + C * sum over pairs with y_i > y_j of s_i s_j phi(w.x_i - w.x_j)
 
@@ -41,13 +41,13 @@ class PairwiseRanker(TableReader):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features_in_,)
+    coef_ : ndarray of shape (n_features,)
     duality_gap_ : float
         The objective is at most this far above its minimum.
     objective_ : float
     n_iter_ : int
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------

@@ -51,12 +51,12 @@ class SelectiveNaiveBayes(CodedBayes):
         Description length of the best selection, in nats.
     compression_ : float
         1 - log loss / log loss of the prior alone, on the training rows.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Mean absolute Shapley values, scaled to sum to one.
     encoder_ : ModlEncoder
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
 
     Examples
     --------
