@@ -42,6 +42,7 @@ _HOME = {
     "ReliabilityDisplay": "laconic.evaluation.displays",
     "RobustnessPriceDisplay": "laconic.evaluation.minimax_displays",
     "RowMapDisplay": "laconic.evaluation.convex_displays",
+    "ScorecardClassifier": "laconic.estimators.scorecard",
     "SearchDisplay": "laconic.evaluation.bayes_displays",
     "SelectiveNaiveBayes": "laconic.estimators.selective_naive_bayes",
     "SparseAdditiveClassifier": "laconic.estimators.additive",

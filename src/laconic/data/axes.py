@@ -141,20 +141,23 @@ class CategoryAxis:
 
 @dataclass(frozen=True)
 class IntervalAxis:
-    """Slots: the intervals between bounds, each closed on the right, then missing.
+    """Slots: the intervals between bounds, each closed on the right, special values, missing.
 
     >>> IntervalAxis(np.array([1.0, 2.0])).encode(np.array([1.0, 1.5, 9.0, np.nan]))[0].tolist()
     [0, 1, 2, 3]
+    >>> IntervalAxis(np.array([1.0]), (7.0,)).encode(np.array([0.5, 7.0, 8.0]))[0].tolist()
+    [0, 2, 1]
     """
 
     bounds: NDArray[np.float64]
+    specials: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         _increasing(self.bounds, "bounds")
 
     @property
     def size(self) -> int:
-        return len(self.bounds) + 2
+        return len(self.bounds) + len(self.specials) + 2
 
     @property
     def missing(self) -> int:
@@ -167,6 +170,8 @@ class IntervalAxis:
     def encode(self, values: NDArray[Any]) -> Encoded:
         x = np.asarray(values, dtype=np.float64)
         index = np.searchsorted(self.bounds, x, "left").astype(np.int64)
+        for k, special in enumerate(self.specials):
+            index[x == special] = len(self.bounds) + 1 + k
         index[np.isnan(x)] = self.missing
         return index, np.zeros(len(x))
 
@@ -174,10 +179,14 @@ class IntervalAxis:
         low = ["-inf", *(f"{value:g}" for value in self.bounds)]
         high = [*(f"{value:g}" for value in self.bounds), "inf"]
         texts = [f"({a}, {b}]" for a, b in zip(low, high, strict=True)]
-        return [*texts, "missing"]
+        return [*texts, *(f"= {value:g}" for value in self.specials), "missing"]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": "intervals", "bounds": self.bounds.tolist()}
+        return {
+            "kind": "intervals",
+            "bounds": self.bounds.tolist(),
+            "specials": list(self.specials),
+        }
 
 
 Axis = KnotAxis | CategoryAxis | IntervalAxis
@@ -193,7 +202,8 @@ def axis_from_dict(data: Mapping[str, Any]) -> Axis:
     if kind == "categories":
         return CategoryAxis(tuple(tuple(texts) for texts in data["groups"]))
     if kind == "intervals":
-        return IntervalAxis(np.array(data["bounds"], dtype=np.float64))
+        specials = tuple(float(value) for value in data.get("specials", ()))
+        return IntervalAxis(np.array(data["bounds"], dtype=np.float64), specials)
     raise ValueError(f"Unknown axis kind {kind!r}; expected knots, categories or intervals.")
 
 

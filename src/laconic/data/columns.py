@@ -100,6 +100,13 @@ class Table:
     def all_numeric(self) -> bool:
         return "categorical" not in self.kinds
 
+    def place(self, name: str) -> int:
+        """Where a column is, by its name."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise ValueError(f"The table has no column {name!r}, which the model reads.") from None
+
     def column(self, j: int) -> NDArray[Any]:
         """Column j: float64 (NaN = missing) or int32 codes; a view where possible."""
         if self._matrix is None:
@@ -208,6 +215,14 @@ class Schema:
     @property
     def all_numeric(self) -> bool:
         return "categorical" not in self.kinds
+
+    def empty_table(self) -> Table:
+        """The columns, without rows."""
+        columns: list[NDArray[Any]] = [
+            np.empty(0, dtype=np.int32 if kind == "categorical" else np.float64)
+            for kind in self.kinds
+        ]
+        return Table(self.names, self.kinds, self.categories, columns)
 
     def _check_width(
         self, names: tuple[str, ...] | None, matrix: Any, columns: list[Any] | None, who: str

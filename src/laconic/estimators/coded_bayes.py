@@ -16,9 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from laconic.criteria.modl import LN2
 from laconic.criteria.weighted_bayes import (
     LogTables,
-    posterior,
     shapley_importances,
-    smoothed,
     variable_costs,
 )
 from laconic.data.columns import Table, shown
@@ -31,6 +29,7 @@ from laconic.estimators.bayes_score import (
     explain_rows,
 )
 from laconic.estimators.contract import TableClassifier, Training
+from laconic.estimators.form_builders import bayes_form
 from laconic.estimators.modl_encoder import ModlEncoder
 from laconic.estimators.partition import Partition
 from laconic.solvers.coded_rows import CodedRows
@@ -143,16 +142,16 @@ class CodedBayes(TableClassifier):
             columns = list(partition.columns)
             self.feature_importances_[columns] += share / len(columns)
         self.n_training_ = float(self.encoder_.class_weights_.sum())
+        self.form_ = bayes_form(self.score_, self.classes_, self.n_training_)
 
     def decision_function(self, X: Any) -> Floats:
         """Log-odds of the second class, or one score for each class, centred, when there are more.
 
         Before the last smoothing of :meth:`predict_proba`: these are the log-odds of equation (1).
         """
-        scores = self._scores(X)
-        if len(self.classes_) == 2:
-            return np.asarray(scores[:, 1] - scores[:, 0])
-        return scores - scores.mean(axis=1, keepdims=True)
+        check_is_fitted(self, "score_")
+        scores = self.form_.score(self._read_rows(X))
+        return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> Floats:
         """Equation (1), then (p_j + h / J) / (1 + h) with h = 1 / (2 (N + 1)).
@@ -165,11 +164,13 @@ class CodedBayes(TableClassifier):
         -------
         ndarray of shape (n_rows, n_classes)
         """
-        return smoothed(posterior(self._scores(X)), self.n_training_)
+        check_is_fitted(self, "score_")
+        return self.form_.proba(self._read_rows(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""
-        best = self._scores(X).argmax(axis=1)
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def explain(self, X: Any) -> Explanation:
@@ -186,10 +187,6 @@ class CodedBayes(TableClassifier):
         """
         check_is_fitted(self, "score_")
         return explain_rows(self.score_, self.classes_, self._read_rows(X))
-
-    def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self, "score_")
-        return self.score_.scores(self._read_rows(X))
 
 
 def extra_costs(

@@ -15,14 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 
 from laconic.data.axes import Axis, KnotAxis, axis_from_dict, encode_column
 from laconic.data.columns import Table
+from laconic.estimators.links import LINKS, Link, n_scores_of, probabilities
+from laconic.estimators.rule_terms import RulesTerm
 
 Array = NDArray[np.float64]
-Link = Literal["logit", "softmax", "identity"]
-TermKind = Literal["line", "table", "piecewise", "grid"]
+TermKind = Literal["line", "table", "piecewise", "grid", "rules"]
 
 
 def _as_values(values: ArrayLike, what: str) -> Array:
@@ -66,7 +66,7 @@ class LineTerm:
 
     def contribution(self, table: Table) -> Array:
         """(rows, scores)."""
-        x = np.asarray(table.column(_place(table, self.column)), dtype=np.float64)
+        x = np.asarray(table.column(table.place(self.column)), dtype=np.float64)
         gone = np.isnan(x)
         out = (np.where(gone, self.origin, x) - self.origin)[:, None] * self.slope
         assert self.missing is not None
@@ -125,10 +125,11 @@ class SlotTerm:
 
     def contribution(self, table: Table) -> Array:
         """(rows, scores)."""
-        places = [_place(table, name) for name in self.columns]
+        places = [table.place(name) for name in self.columns]
         first, way = encode_column(self.axes[0], table, places[0])
         if len(self.axes) == 1:
-            return _between(self.values, first, way)
+            plain = not self.axes[0].interpolates
+            return np.asarray(self.values[first]) if plain else _between(self.values, first, way)
         second, across = encode_column(self.axes[1], table, places[1])
         size = self.axes[0].size
         low = _between_cells(self.values, first, second, across)
@@ -144,7 +145,7 @@ class SlotTerm:
         }
 
 
-Term = LineTerm | SlotTerm
+Term = LineTerm | SlotTerm | RulesTerm
 
 
 def _between(values: Array, slot: NDArray[np.int64], way: Array) -> Array:
@@ -159,17 +160,12 @@ def _between_cells(
     return np.asarray((1.0 - way)[:, None] * values[row, slot] + way[:, None] * values[row, after])
 
 
-def _place(table: Table, name: str) -> int:
-    try:
-        return table.names.index(name)
-    except ValueError:
-        raise ValueError(f"The table has no column {name!r}, which the model reads.") from None
-
-
 def term_from_dict(data: Mapping[str, Any]) -> Term:
     """The term that ``to_dict`` described."""
     if data["kind"] == "line":
         return LineTerm(data["columns"][0], data["slope"], data["origin"], data["missing"])
+    if data["kind"] == "rules":
+        return RulesTerm.from_dict(data)
     axes = tuple(axis_from_dict(axis) for axis in data["axes"])
     return SlotTerm(tuple(data["columns"]), axes, data["values"])
 
@@ -178,8 +174,9 @@ def term_from_dict(data: Mapping[str, Any]) -> Term:
 class AdditiveScore:
     """score_k(x) = intercept_k + sum of terms; one score for two classes, K for K classes.
 
-    ``link`` says what the score is: "logit" (log-odds of the last of two classes), "softmax"
-    (up to a constant, log-probabilities of the classes) or "identity" (a vote; its sign decides).
+    ``link``, ``smoothing`` and ``calibration`` say how scores become probabilities
+    (:func:`laconic.estimators.links.probabilities`): "logit" (log-odds of the last of two
+    classes), "softmax", "ovr", "vote", or "identity", which has none.
 
     >>> line = LineTerm("x", np.array([2.0]))
     >>> model = AdditiveScore(("no", "yes"), np.array([-1.0]), (line,))
@@ -194,10 +191,18 @@ class AdditiveScore:
     intercept: Array
     terms: tuple[Term, ...]
     link: Link = "logit"
+    smoothing: float = 0.0
+    calibration: tuple[tuple[float, float], ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "intercept", _as_values(self.intercept, "intercept"))
-        expected = len(self.classes) if self.link == "softmax" else 1
+        if self.link not in LINKS:
+            raise ValueError(f"Unknown link {self.link!r}; expected one of {', '.join(LINKS)}.")
+        expected = n_scores_of(self.link, len(self.classes), len(self.intercept))
+        if self.calibration is not None and (
+            self.link != "vote" or np.shape(self.calibration) != (expected, 2)
+        ):
+            raise ValueError("calibration needs the link 'vote' and (slope, intercept) by score.")
         if len(self.classes) < 2 or len(self.intercept) != expected:
             raise ValueError(f"{self.link} of {len(self.classes)} classes needs {expected} scores.")
         if any(term.n_scores != expected for term in self.terms):
@@ -228,13 +233,7 @@ class AdditiveScore:
 
     def proba(self, table: Table) -> Array:
         """(rows, classes), for the links that have probabilities."""
-        score = self.score(table)
-        if self.link == "logit":
-            high = expit(score[:, 0])
-            return np.stack([expit(-score[:, 0]), high], axis=1)
-        if self.link == "softmax":
-            return np.asarray(softmax(score, axis=1))
-        raise ValueError("A vote (link 'identity') has no probabilities.")
+        return probabilities(self.score(table), self.link, self.smoothing, self.calibration)
 
     def without(self, t: int) -> AdditiveScore:
         return replace(self, terms=self.terms[:t] + self.terms[t + 1 :])
@@ -247,9 +246,11 @@ class AdditiveScore:
         return {
             "form": "additive",
             "link": self.link,
-            "classes": [_plain(c) for c in self.classes],
+            "classes": [plain_label(c) for c in self.classes],
             "intercept": self.intercept.tolist(),
             "terms": [term.to_dict() for term in self.terms],
+            "smoothing": float(self.smoothing),
+            "calibration": self.calibration and [list(pair) for pair in self.calibration],
         }
 
     @classmethod
@@ -257,7 +258,15 @@ class AdditiveScore:
         if data.get("form") != "additive":
             raise ValueError(f"Expected an additive form, got {data.get('form')!r}.")
         terms: Sequence[Term] = [term_from_dict(term) for term in data["terms"]]
-        return cls(tuple(data["classes"]), data["intercept"], tuple(terms), data["link"])
+        calibration = data.get("calibration")
+        return cls(
+            tuple(data["classes"]),
+            data["intercept"],
+            tuple(terms),
+            data["link"],
+            float(data.get("smoothing", 0.0)),
+            None if calibration is None else tuple((float(a), float(b)) for a, b in calibration),
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AdditiveScore) and self.to_dict() == other.to_dict()
@@ -265,7 +274,7 @@ class AdditiveScore:
     __hash__ = None  # type: ignore[assignment]
 
 
-def _plain(value: Any) -> Any:
+def plain_label(value: Any) -> Any:
     """A class label as JSON can hold it."""
     return value.item() if isinstance(value, np.generic) else value
 
@@ -287,4 +296,4 @@ def linear_score(
         LineTerm(name, slopes[:, j]) for j, name in enumerate(names) if slopes[:, j].any()
     )
     bias = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
-    return AdditiveScore(tuple(_plain(c) for c in classes), bias, terms, link)
+    return AdditiveScore(tuple(plain_label(c) for c in classes), bias, terms, link)

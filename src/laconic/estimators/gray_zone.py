@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
 
 from laconic.criteria.gray_zone import TruncatedLogistic, log_odds
 from laconic.data.columns import Table
@@ -21,6 +22,7 @@ from laconic.estimators.contract import (
     Training,
     fit_context,
 )
+from laconic.estimators.forms import AdditiveScore, linear_score
 from laconic.estimators.gray_zone_fit import (
     Fit,
     Task,
@@ -33,6 +35,7 @@ from laconic.estimators.gray_zone_fit import (
     pair,
     stacked,
 )
+from laconic.estimators.links import Link
 from laconic.estimators.numeric_rows import numbers_of
 
 Floats = NDArray[np.float64]
@@ -78,6 +81,18 @@ class GrayZoneScores(TableClassifier):
             p = np.maximum(expit(scores), 1e-300)
             return np.asarray(p / p.sum(axis=1, keepdims=True))
         return np.asarray(softmax(scores, axis=1))
+
+    @property
+    def form_(self) -> AdditiveScore:
+        """The model as one line by column, for export."""
+        check_is_fitted(self, "coef_")
+        if self.proba == "clip":
+            raise ValueError("proba='clip' has no form for export; use proba='sigmoid'.")
+        link: Link = "logit"
+        if len(self.classes_) > 2:
+            link = "softmax" if self._joint() else "ovr"
+        names = self.schema_.names
+        return linear_score(self.classes_, names, self.coef_, self.intercept_, link)
 
     def in_zone(self, X: Any) -> NDArray[np.bool_]:
         """Rows that are gray.

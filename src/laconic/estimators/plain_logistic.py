@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from laconic.data.columns import MISSING, Table
 from laconic.estimators.contract import Interval, TableClassifier, fit_context
+from laconic.estimators.form_builders import design_form
+from laconic.estimators.links import Link
 
 
 @dataclass(frozen=True)
@@ -154,26 +156,23 @@ class PlainLogisticRegression(TableClassifier):
             C=self.C, solver="newton-cholesky", tol=self.tol, max_iter=self.max_iter
         )
         inner.fit(design(self.columns_, rows.table), rows.y, sample_weight=rows.weight)
-        # one memory layout, so that scores are the same bits after a round trip to a file
-        self.coef_ = np.ascontiguousarray(inner.coef_)
-        self.intercept_, self.n_iter_ = inner.intercept_, inner.n_iter_
+        self.coef_, self.intercept_, self.n_iter_ = inner.coef_, inner.intercept_, inner.n_iter_
+        link: Link = "logit" if len(self.classes_) == 2 else "softmax"
+        self.form_ = design_form(
+            self.columns_, self.schema_, self.coef_, self.intercept_, self.classes_, link
+        )
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of the second class, or one score per class when there are more than two."""
         check_is_fitted(self)
-        # einsum adds each row on its own, so that a row's score does not depend on its batch
-        matrix = design(self.columns_, self._read_rows(X))
-        scores = np.einsum("ij,kj->ik", matrix, self.coef_) + self.intercept_
+        scores = self.form_.score(self._read_rows(X))
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of each class, in the order of ``classes_``."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.column_stack([np.zeros_like(scores), scores])
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return scores / scores.sum(axis=1, keepdims=True)
+        check_is_fitted(self)
+        return self.form_.proba(self._read_rows(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""

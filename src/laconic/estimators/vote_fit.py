@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from laconic.criteria.cbound import MarginMoments, residual_c_bound
 from laconic.criteria.pac_bayes import divergence_from_uniform
 from laconic.estimators.given_voters import HardVoters
+from laconic.estimators.links import rounded_votes, vote_log_odds
 from laconic.estimators.vote_problem import Chosen, FixedColumns, Problem, Program
 from laconic.solvers.box_votes import box_vote
 from laconic.solvers.column_generation import CqBoost
@@ -45,13 +46,12 @@ class FittedVote:
 
     def scores(self, table: Any, raw: Any) -> Floats:
         """The vote Σ q_j h_j(x), in [-1, 1]."""
-        # summed voter by voter, so that a row's score does not depend on its batch; rounded, so
-        # that a tie is a tie whatever the order in which weights were summed
+        # summed voter by voter, so that a row's score does not depend on its batch
         votes = self.voters.votes(table, raw)
         total = np.zeros(len(votes))
         for k, weight in enumerate(self.weights):
             total += weight * votes[:, k]
-        return np.clip(np.round(total, 12), -1.0, 1.0) + 0.0
+        return rounded_votes(total)
 
 
 def fit_vote(
@@ -200,11 +200,6 @@ def _spread(problem: Problem) -> float:
     return spread / (1.0 + spread) * float(np.trace(problem.gram)) / len(problem.gram)
 
 
-def log_odds(votes: Floats) -> Floats:
-    """Log-odds of (1 + vote)/2, with votes kept off the ends."""
-    return 2.0 * np.arctanh(np.clip(votes, -0.9995, 0.9995))
-
-
 def _sigmoid(margins: Floats, y: Floats, weight: Floats, scale: float) -> tuple[float, float]:
     """Slope and intercept on the log-odds of (1 + vote)/2; (1, 0) leaves that rule as it is.
 
@@ -212,7 +207,7 @@ def _sigmoid(margins: Floats, y: Floats, weight: Floats, scale: float) -> tuple[
     """
     from sklearn.linear_model import LogisticRegression
 
-    scores = log_odds(y * margins / scale)[:, None]
+    scores = vote_log_odds(y * margins / scale)[:, None]
     spread = float(np.sqrt(weight @ scores[:, 0] ** 2 / weight.sum())) or 1.0
     fitted = LogisticRegression(C=1e4).fit(scores / spread, y, sample_weight=weight)
     return max(float(fitted.coef_[0, 0]) / spread, 1e-6), float(fitted.intercept_[0])

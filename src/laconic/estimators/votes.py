@@ -12,11 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from laconic.criteria.pac_bayes import PacBayesBound, pac_bayes_bounds
 from laconic.estimators.contract import Accepts, TableClassifier, Training, take_rows
 from laconic.estimators.folds import folds_of, seed_of
+from laconic.estimators.form_builders import calibration_of, trust_of, vote_form
+from laconic.estimators.forms import AdditiveScore
 from laconic.estimators.given_voters import ForestVoters, prepare_classifiers, prepare_scores
 from laconic.estimators.kernel_voters import KernelVoters
-from laconic.estimators.vote_fit import FittedVote, fit_tandem, fit_vote, log_odds
+from laconic.estimators.links import probabilities, rounded_votes, vote_log_odds
+from laconic.estimators.vote_fit import FittedVote, fit_tandem, fit_vote
 from laconic.estimators.vote_problem import Program
-from laconic.estimators.voters import StumpVoters
+from laconic.estimators.voters import PickedStumps, StumpVoters
 
 Floats = NDArray[np.float64]
 
@@ -134,14 +137,22 @@ class VoteClassifier(TableClassifier):
 
     def vote(self, X: Any) -> Floats:
         """Σ q_j h_j(x) in [-1, 1]: the vote for ``classes_[1]``, or one column per class."""
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _scores(self, X: Any) -> Floats:
         check_is_fitted(self, "votes_")
         table = self._read_rows(X)
-        found = [vote.scores(table, X) for vote in self.votes_]
-        if len(found) == 1:
-            return found[0]
-        # few voters tie often: among equal votes believe the class whose voters err less
-        trust = [1.0 - 1e-9 * vote.moments.gibbs_risk for vote in self.votes_]
-        return np.column_stack(found) * np.array(trust)
+        if isinstance(self.votes_[0].voters, PickedStumps):
+            return rounded_votes(self.form_.score(table))
+        found = np.column_stack([vote.scores(table, X) for vote in self.votes_])
+        return found * trust_of(self.votes_)
+
+    @property
+    def form_(self) -> AdditiveScore:
+        """The vote as one table by column, for export (stumps only)."""
+        check_is_fitted(self, "votes_")
+        return vote_form(self.votes_, self.schema_, self.classes_)
 
     def decision_function(self, X: Any) -> Floats:
         """The vote; with ``probability="calibrated"`` its log-odds."""
@@ -151,8 +162,8 @@ class VoteClassifier(TableClassifier):
         slope = np.array([vote.slope for vote in self.votes_])
         intercept = np.array([vote.intercept for vote in self.votes_])
         if scores.ndim == 1:
-            return log_odds(scores) * slope[0] + intercept[0]
-        return log_odds(scores) * slope + intercept
+            return vote_log_odds(scores) * slope[0] + intercept[0]
+        return vote_log_odds(scores) * slope + intercept
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of the vote.
@@ -167,15 +178,8 @@ class VoteClassifier(TableClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """(1 + vote)/2, or the calibrated sigmoid of it; several classes are normalised."""
-        from scipy.special import expit
-
-        scores = self.decision_function(X)
-        share = (1.0 + scores) / 2.0 if self.votes_[0].slope is None else expit(scores)
-        if share.ndim == 1:
-            return np.column_stack([1.0 - share, share])
-        total = share.sum(axis=1, keepdims=True)
-        said = total > 1e-9  # every class voted down: nothing to tell them apart
-        return np.where(said, share / np.where(said, total, 1.0), 1.0 / share.shape[1])
+        scores = self._scores(X)
+        return probabilities(scores, "vote", calibration=calibration_of(self.votes_))
 
     def staged_vote(self, X: Any) -> Iterator[Floats]:
         """The vote after each voter that entered (binary problems fitted with ``staged=True``)."""
