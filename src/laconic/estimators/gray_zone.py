@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from scipy.special import expit, softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
@@ -17,26 +16,29 @@ from laconic.data.columns import Table
 from laconic.estimators.contract import (
     Accepts,
     Interval,
+    ScannedTraining,
     StrOptions,
     TableClassifier,
     Training,
     fit_context,
 )
-from laconic.estimators.forms import AdditiveScore, linear_score
+from laconic.estimators.forms import AdditiveScore, linear_score, plain_label
 from laconic.estimators.gray_zone_fit import (
     Fit,
+    ScanTask,
     Task,
     binary_loss,
     fit_binary,
     fit_multinomial,
     fit_one_vs_rest,
+    fit_scanned,
     joint,
     multinomial_loss,
     pair,
     stacked,
 )
+from laconic.estimators.linear_form import LinearScore, numbers
 from laconic.estimators.links import Link
-from laconic.estimators.numeric_rows import numbers_of
 
 Floats = NDArray[np.float64]
 
@@ -48,9 +50,19 @@ class GrayZoneScores(TableClassifier):
 
     def log_odds(self, X: Any) -> Floats:
         """``X @ coef_.T + intercept_``: log-odds of the second class, or one score per class."""
-        table = self._read_rows(X)
-        scores = np.asarray(numbers(table) @ self.coef_.T) + self.intercept_
+        scores = self.linear_form_.score(self._read_rows(X))
         return scores.ravel() if len(self.classes_) == 2 else scores
+
+    @property
+    def linear_form_(self) -> LinearScore:
+        """The model as coefficients of the columns, for a model file."""
+        check_is_fitted(self, "coef_")
+        link: Link = "logit"
+        if len(self.classes_) > 2:
+            link = "softmax" if self._joint() else "ovr"
+        clip = self._zone_ends() if self.proba == "clip" else None
+        labels = tuple(plain_label(c) for c in self.classes_)
+        return LinearScore(labels, self.coef_, self.intercept_, link, clip)
 
     def decision_function(self, X: Any) -> Floats:
         """Log-odds beyond those of ``threshold_`` (two classes): positive where it decides for.
@@ -71,16 +83,7 @@ class GrayZoneScores(TableClassifier):
 
         One against rest: sigmoids divided by their sum, which is not calibrated.
         """
-        scores = self.log_odds(X)
-        if scores.ndim == 1:
-            p = expit(scores)
-            if self.proba == "clip":
-                p = np.clip(p, *self._zone_ends())
-            return np.column_stack([1.0 - p, p])
-        if not self._joint():
-            p = np.maximum(expit(scores), 1e-300)
-            return np.asarray(p / p.sum(axis=1, keepdims=True))
-        return np.asarray(softmax(scores, axis=1))
+        return self.linear_form_.proba(self._read_rows(X))
 
     @property
     def form_(self) -> AdditiveScore:
@@ -88,10 +91,7 @@ class GrayZoneScores(TableClassifier):
         check_is_fitted(self, "coef_")
         if self.proba == "clip":
             raise ValueError("proba='clip' has no form for export; use proba='sigmoid'.")
-        link: Link = "logit"
-        if len(self.classes_) > 2:
-            link = "softmax" if self._joint() else "ovr"
-        names = self.schema_.names
+        names, link = self.schema_.names, self.linear_form_.link
         return linear_score(self.classes_, names, self.coef_, self.intercept_, link)
 
     def in_zone(self, X: Any) -> NDArray[np.bool_]:
@@ -203,6 +203,8 @@ class GrayZoneLogisticRegression(GrayZoneScores):
     True
     """
 
+    _accepts = Accepts(categorical=False, missing=False, sparse=True, scan=True)
+
     _parameter_constraints: dict[str, list[Any]] = {
         "zone": ["array-like", Interval(Real, 0, 1, closed="both")],
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -244,14 +246,16 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         self.proba = proba
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GrayZoneLogisticRegression:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GrayZoneLogisticRegression:
         """Fit the coefficients.
 
         Parameters
         ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Numbers only, nothing missing.
+        X : array, CSR matrix, frame or scan of shape (n_rows, n_features)
+            Numbers only, nothing missing. Rows of a scan are not held: ``partition_``,
+            ``support_`` and ``dual_coef_`` are not set.
         y : array of shape (n_rows,)
+            Class labels; those of a scan are one of its columns.
         sample_weight : array of shape (n_rows,), optional
 
         Returns
@@ -261,7 +265,9 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         previous = self._previous()
         n_given = len(y) if hasattr(y, "__len__") else None
         rows = self._read_training(X, y, sample_weight)
-        if len(self.classes_) == 2:
+        if not rows.in_memory:
+            fit = self._fit_scanned(rows, previous)
+        elif len(self.classes_) == 2:
             loss = self._set_threshold(binary_loss(self.zone))
             fit = fit_binary(self.task(rows, self.classes_), loss, _usable(previous, 1, rows.table))
         else:
@@ -286,6 +292,27 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         return fit_multinomial(
             self.task(rows, self.classes_), multinomial_loss(self.zone, n_classes), start
         )
+
+    def _fit_scanned(self, rows: ScannedTraining, previous: Floats | None) -> Fit:
+        n_classes = len(self.classes_)
+        self._refuse_scan(self.solver in ("auto", "newton"), f"(solver={self.solver!r})")
+        self._refuse_scan(
+            n_classes == 2 or not self._joint(), ' with classes fitted jointly (not "ovr")'
+        )
+        source = rows.recoded("numbers", numbers)
+        totals = source.sum(lambda block: np.bincount(block.y, block.weight, n_classes))
+        factors = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=self.classes_, sample_weight=totals
+        )
+        task = ScanTask(
+            source, len(rows.table.names), factors, float(self.C), bool(self.fit_intercept),
+            float(self.tol), int(self.max_iter),
+        )  # fmt: skip
+        if n_classes == 2:
+            loss = self._set_threshold(binary_loss(self.zone))
+            return fit_scanned(task, loss, [1], _usable(previous, 1, rows.table))
+        start = _usable(previous, n_classes, rows.table)
+        return fit_scanned(task, TruncatedLogistic(*pair(self.zone)), range(n_classes), start)
 
     def _set_threshold(self, loss: TruncatedLogistic) -> TruncatedLogistic:
         threshold = loss.centre if self.threshold is None else float(self.threshold)
@@ -322,17 +349,15 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         self.coef_, self.intercept_ = fit.coef, fit.intercept
         self.objective_, self.duality_gap_ = float(fit.objective), float(fit.gap)
         self.n_iter_ = fit.n_iter
+        if fit.partition is None or fit.dual is None:
+            for name in ("partition_", "support_", "dual_coef_"):
+                self.__dict__.pop(name, None)
+            return
         self.partition_ = np.zeros((n_given, *fit.partition.shape[1:]), np.int8)
         self.partition_[rows.kept] = fit.partition
         counts = fit.partition > 0 if fit.partition.ndim == 1 else (fit.partition > 0).any(axis=1)
         self.support_ = rows.kept[counts]
         self.dual_coef_ = fit.dual[:, counts]
-
-
-def numbers(table: Table) -> Any:
-    """The rows as float64: C-ordered, or CSR."""
-    matrix = numbers_of(table)
-    return matrix.astype(np.float64, copy=False) if issparse(matrix) else matrix
 
 
 def _usable(previous: Floats | None, n_problems: int, table: Table) -> Floats | None:

@@ -1,0 +1,119 @@
+"""The models that the main job compares, from short to long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from laconic.criteria.decisions import decision_threshold, gray_zone
+from laconic.estimators.additive import SparseAdditiveClassifier
+from laconic.estimators.minimax import MinimaxClassifier
+from laconic.estimators.naive_bayes import WeightedNaiveBayes
+from laconic.estimators.plain_logistic import PlainLogisticRegression
+from laconic.estimators.scorecard import ScorecardClassifier
+from laconic.estimators.votes import CqBoostClassifier
+
+Floats = NDArray[np.float64]
+
+_ZONE_WIDTH = 0.5
+"""Width of the gray zone around the decision threshold, as a difference of probabilities."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One model of the comparison.
+
+    ``decides`` says that ``predict_proba`` holds probabilities of decisions (the minimax rule)
+    and not of classes. ``settled`` turns a model fitted on all rows into the model whose folds are
+    compared, with what was chosen by its own cross-validation kept: choosing again in every fold
+    would cost as much as all the rest. ``costly`` models give up after two folds when they are
+    clearly behind.
+    """
+
+    name: str
+    model: Any
+    decides: bool = False
+    costly: bool = False
+    settled: Callable[[Any], Any] | None = None
+
+
+def _same_penalty(fitted: SparseAdditiveClassifier) -> SparseAdditiveClassifier:
+    return clone(fitted).set_params(group_penalty=fitted.group_penalty_)
+
+
+def auto_candidates(
+    costs: Floats, prior_bounds: Any, seed: int, n_jobs: int | None
+) -> list[Candidate]:
+    """Every family that reads a table as it comes."""
+    shared = {"random_state": seed, "n_jobs": n_jobs}
+    made = [
+        Candidate("logistic", PlainLogisticRegression()),
+        Candidate("bayes", WeightedNaiveBayes(**shared)),
+        Candidate("scorecard", ScorecardClassifier(**shared)),
+        Candidate("votes", CqBoostClassifier(probability="calibrated", random_state=seed)),
+        Candidate("additive", SparseAdditiveClassifier(pairs=0, **shared), settled=_same_penalty),
+        Candidate(
+            "additive-pairs", SparseAdditiveClassifier(**shared), costly=True, settled=_same_penalty
+        ),
+        Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared), costly=True),
+        Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared), costly=True),
+        Candidate(
+            "forest-votes",
+            CqBoostClassifier("forest", probability="calibrated", random_state=seed),
+            costly=True,
+        ),
+        Candidate(
+            "minimax",
+            MinimaxClassifier(costs, prior_bounds, cv=None, random_state=seed),
+            decides=True,
+        ),
+    ]
+    zone = decision_zone(costs)
+    if zone is not None:
+        lines = ScorecardClassifier("lines", zone=zone, **shared)
+        made.insert(1, Candidate("gray-zone", lines))
+    return made
+
+
+def decision_zone(costs: Floats) -> tuple[float, float] | None:
+    """The gray zone around the threshold of two classes; None when costs fix no threshold."""
+    if len(costs) != 2:
+        return None
+    threshold = decision_threshold(costs)
+    return gray_zone(threshold, _ZONE_WIDTH) if 0 < threshold < 1 else None
+
+
+def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
+    """ "auto", names of the automatic ones, or a mapping from name to classifier."""
+    if isinstance(given, str) and given == "auto":
+        return list(auto)
+    if isinstance(given, Mapping):
+        if not given:
+            raise ValueError("candidates is empty; name at least one model.")
+        return [_own(name, model) for name, model in given.items()]
+    known = {candidate.name: candidate for candidate in auto}
+    if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
+        raise ValueError(
+            'candidates must be "auto", a list of names or a dict from name to classifier, got '
+            f"{given!r}."
+        )
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ValueError(
+            f"candidates names {unknown[0]!r}; the models offered here are {', '.join(known)}."
+        )
+    return [known[name] for name in given]
+
+
+def _own(name: str, model: Any) -> Candidate:
+    if not hasattr(model, "predict_proba") or not hasattr(model, "fit"):
+        raise TypeError(
+            f"candidates[{name!r}] must be a classifier with predict_proba, got "
+            f"{type(model).__name__}."
+        )
+    return Candidate(str(name), model, decides=isinstance(model, MinimaxClassifier))

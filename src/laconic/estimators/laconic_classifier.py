@@ -1,0 +1,315 @@
+"""LaconicClassifier: from a table and costs to the smallest model that is good enough."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from laconic.criteria.decisions import class_prior, cost_matrix
+from laconic.criteria.prior_box import PriorBox
+from laconic.estimators.candidates import Candidate, auto_candidates, read_candidates
+from laconic.estimators.comparison import (
+    Market,
+    Outcome,
+    Rows,
+    cheapest,
+    paired,
+    run_candidate,
+    table_of,
+)
+from laconic.estimators.contract import Interval, StrOptions, TableClassifier, Training, fit_context
+from laconic.estimators.decision import DecisionClassifier
+from laconic.estimators.folds import folds_of, seed_of
+from laconic.estimators.model_size import model_size, variables_of
+from laconic.estimators.progress import report_step
+from laconic.solvers.anytime import Deadline
+
+Floats = NDArray[np.float64]
+
+_SHARE_FOR_COMPARISON = 0.7
+"""Part of the time budget after which no fold is started: the chosen model must still be fitted."""
+
+
+class LaconicClassifier(TableClassifier):
+    """The smallest model whose decisions cost no more than the best, within one standard error.
+
+    Candidates of every family are fitted on folds; their held-out decisions are priced with
+    ``costs``, at the class mix of deployment. Of all candidates that are not worse than the
+    cheapest one by more than one standard error *of the difference on the same rows*, the smallest
+    is kept (see :mod:`laconic.estimators.model_size` for what size means), fitted on all rows and
+    wrapped in the decision layer. Mixed columns and missing values need no preparation.
+
+    Parameters
+    ----------
+    costs : mapping, frame or array-like, default=None
+        ``{"fp": 1, "fn": 10}``, a K x K matrix (rows: truth, columns: decision) or a frame with
+        class names. None: every error costs 1.
+    prior : float, array-like of shape (K,), mapping or "balanced", default=None
+        Class shares where the model is used. None: as in training.
+    prior_bounds : array-like of shape (K, 2) or mapping, default=None
+        Least and largest share of each class: candidates are then judged at the worst class mix
+        of this box, and decide with their least favourable one. Not together with ``prior``.
+    reject_cost : float, default=None
+        Cost of abstaining. None: never abstain.
+    candidates : "auto", list of str or dict, default="auto"
+        "auto" compares "logistic", "gray-zone" (two classes), "bayes", "scorecard", "votes",
+        "additive", "additive-pairs", "scorecard-built", "bayes-built", "forest-votes" and
+        "minimax". A list names some of them; a dict from name to classifier brings others.
+    selection : {"1se", "best"}, default="1se"
+        The smallest within one standard error of the cheapest, or the cheapest.
+    time_budget : float, default=None
+        Seconds. No fold is started after 70 % of them; the best model so far is then fitted.
+    cv : int, splitter or iterable, default=5
+        A number keeps equal rows in the same fold.
+    n_jobs : int, default=None
+        Passed to the candidates. Does not change the result.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    comparison_ : frame
+        One row for each candidate: "candidate", "cost" with its standard error, how far it is
+        "behind" the cheapest, "worst_class_risk", "log_loss", "auc", "size", "variables",
+        "fit_seconds", "certificate" (largest relative duality gap), "chosen" and a "note". A
+        pandas frame when pandas is installed, else a dict of columns.
+    candidate_ : str
+        Name of the chosen one.
+    decision_ : DecisionClassifier
+        The chosen model inside the decision layer (a :class:`MinimaxClassifier` decides itself).
+    estimator_ : classifier
+        The chosen model, fitted on all rows.
+    size_, n_variables_ : float
+        Entries that a reader must look at, and columns that the model reads.
+    threshold_ : float
+        Two classes: probability of the last class above which it is decided.
+    classes_, n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    "minimax" is compared always and chosen only with ``prior_bounds`` or when it is named: its
+    ``predict_proba`` holds probabilities of decisions. The penalty of the additive candidates is
+    chosen once, on all rows, so their held-out costs are those of a penalty that has seen the
+    rows. Ctrl-C ends the comparison and keeps the best model so far, with a warning.
+
+    See Also
+    --------
+    DecisionClassifier : the decision layer, for any model.
+
+    Examples
+    --------
+    >>> from laconic import LaconicClassifier
+    >>> from laconic.data.demo import make_payments
+    >>> payments, label = make_payments(3000)
+    >>> model = LaconicClassifier(
+    ...     costs={"fp": 10, "fn": 1}, candidates=["logistic", "bayes"], random_state=0
+    ... ).fit(payments, label)
+    >>> model.candidate_ in ("logistic", "bayes")
+    True
+    >>> model.predict(payments[:3]).shape
+    (3,)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "costs": "no_validation",  # type: ignore[dict-item]
+        "prior": "no_validation",  # type: ignore[dict-item]
+        "prior_bounds": ["array-like", dict, None],
+        "reject_cost": [Interval(Real, 0, None, closed="left"), None],
+        "candidates": [str, list, tuple, dict],
+        "selection": [StrOptions({"1se", "best"})],
+        "time_budget": [Interval(Real, 0, None, closed="neither"), None],
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        costs: Any = None,
+        prior: Any = None,
+        prior_bounds: Any = None,
+        reject_cost: float | None = None,
+        candidates: Any = "auto",
+        selection: str = "1se",
+        time_budget: float | None = None,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.costs = costs
+        self.prior = prior
+        self.prior_bounds = prior_bounds
+        self.reject_cost = reject_cost
+        self.candidates = candidates
+        self.selection = selection
+        self.time_budget = time_budget
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LaconicClassifier:
+        """Compare the candidates, choose one and fit it on all rows.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        training = self._read_training(X, y, sample_weight)
+        rows = Rows(training, self._raw(X, training), sample_weight is not None)
+        market = self._market(training)
+        seed = seed_of(self.random_state)
+        offered = read_candidates(
+            self.candidates, auto_candidates(market.costs, self.prior_bounds, seed, self.n_jobs)
+        )
+        n_given = training.n_rows if sample_weight is None else len(np.asarray(sample_weight))
+        folds = folds_of(self.cv, training, n_given, seed)
+        outcomes = self._compare(offered, rows, folds, market)
+        chosen = self._choose(outcomes, training, market)
+        self._keep(chosen, outcomes, rows, market)
+        return self
+
+    def _raw(self, X: Any, training: Training) -> Any:
+        from laconic.estimators.contract import take_rows
+
+        whole = len(training.kept) == 0 or training.kept[-1] + 1 == len(training.kept)
+        return X if whole else take_rows(X, training.kept)
+
+    def _market(self, training: Training) -> Market:
+        if self.prior is not None and self.prior_bounds is not None:
+            raise ValueError("Give prior or prior_bounds, not both.")
+        n_classes = len(self.classes_)
+        shares = np.bincount(training.y, training.weight, minlength=n_classes)
+        box = None
+        if self.prior_bounds is not None:
+            box = PriorBox.of(self.prior_bounds, n_classes, self.classes_)
+        return Market(
+            cost_matrix(self.costs, self.classes_),
+            shares / shares.sum(),
+            None if self.prior is None else class_prior(self.prior, self.classes_),
+            box,
+            self.reject_cost,
+        )
+
+    def _compare(
+        self, offered: list[Candidate], rows: Rows, folds: Any, market: Market
+    ) -> list[Outcome]:
+        y, weight = rows.training.y, rows.training.weight
+        share = None if self.time_budget is None else _SHARE_FOR_COMPARISON * self.time_budget
+        deadline = Deadline(share)
+        outcomes: list[Outcome] = []
+        for number, candidate in enumerate(offered):
+            report_step(f"comparing {candidate.name}", number / (len(offered) + 1))
+            if deadline.passed() and outcomes:
+                outcomes.append(_not_tried(candidate, y, market, "time_budget ended before it"))
+                continue
+            best = cheapest(outcomes, y, weight, market) if outcomes else None
+            try:
+                outcome = run_candidate(
+                    candidate, rows, folds, self.classes_, market, best, deadline
+                )
+            except KeyboardInterrupt:
+                if not any(out.complete for out in outcomes):
+                    raise
+                warnings.warn(
+                    f"Interrupted while comparing {candidate.name}; the best model so far is kept.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+                break
+            except ValueError as error:
+                if len(offered) == 1:
+                    raise
+                outcome = _not_tried(candidate, y, market, f"refused: {error}")
+            outcomes.append(outcome)
+        report_step("fitting the chosen model", len(offered) / (len(offered) + 1))
+        return outcomes
+
+    def _choose(self, outcomes: list[Outcome], training: Training, market: Market) -> Outcome:
+        y, weight = training.y, training.weight
+        named = self.candidates != "auto" or self.prior_bounds is not None
+        able = [out for out in outcomes if named or not out.candidate.decides]
+        able = [out for out in able if not out.note.startswith("refused")]
+        if not able:
+            raise ValueError(f"No candidate could be fitted: {outcomes[0].note}")
+        complete = [out for out in able if out.complete]
+        best = cheapest(able, y, weight, market)
+        if self.selection == "best" or not complete:
+            return best
+        close = [out for out in complete if _within(out, best, y, weight, market)]
+        sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
+        return close[int(np.argmin(sizes))]
+
+    def _keep(self, chosen: Outcome, outcomes: list[Outcome], rows: Rows, market: Market) -> None:
+        fitted = chosen.fitted
+        if fitted is None:
+            fitted = rows.fit(chosen.candidate.model, None, self.classes_)
+        if hasattr(fitted, "schema_"):
+            # the table always has names; the model must know whether the user's X had them
+            fitted.schema_ = self.schema_
+            fitted._publish_names()
+        self.candidate_ = chosen.candidate.name
+        self.estimator_ = fitted
+        self.size_, self.n_variables_ = model_size(fitted), variables_of(fitted)
+        self.decision_ = fitted
+        self.__dict__.pop("threshold_", None)
+        if not chosen.candidate.decides:
+            prior = chosen.prior if self.prior_bounds is not None else market.prior
+            self.decision_ = DecisionClassifier(
+                fitted,
+                costs=market.costs,
+                prior=prior,
+                reject_cost=self.reject_cost,
+                train_prior=market.train_prior,
+                prefit=True,
+            ).fit(None, None)
+            if hasattr(self.decision_, "threshold_"):
+                self.threshold_ = self.decision_.threshold_
+        columns = table_of(outcomes, rows.training.y, rows.training.weight, market)
+        columns["chosen"] = [out is chosen for out in outcomes]
+        self.comparison_ = _frame(columns)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities at the class mix of deployment, shape (n, K)."""
+        check_is_fitted(self, "decision_")
+        return np.asarray(self.decision_.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The decision of least expected cost, or an abstention."""
+        check_is_fitted(self, "decision_")
+        return np.asarray(self.decision_.predict(X))
+
+    def explain(self, X: Any) -> Any:
+        """Exact contributions of the chosen model, as its own ``explain`` gives them."""
+        check_is_fitted(self, "decision_")
+        if not hasattr(self.estimator_, "explain"):
+            raise ValueError(f"The chosen model ({self.candidate_}) has no exact contributions.")
+        return self.estimator_.explain(X)
+
+
+def _within(out: Outcome, best: Outcome, y: Any, weight: Floats, market: Market) -> bool:
+    behind, error = paired(out, best, y, weight, market)
+    return behind <= error
+
+
+def _not_tried(candidate: Candidate, y: Any, market: Market, note: str) -> Outcome:
+    empty = np.full((len(y), len(market.costs)), np.nan)
+    return Outcome(candidate, empty, empty[:, 0].copy(), note=note)
+
+
+def _frame(columns: dict[str, list[Any]]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        return columns
+    return pd.DataFrame(columns)
