@@ -29,6 +29,7 @@ def _weighted_bayes() -> list[BaseEstimator]:
         make(random_state=0),
         make(power=0.5, penalty=0.3, level=3, random_state=0),
         make(optimizer="dgml-vns", level=2, random_state=0),
+        make(min_gain=0.5, random_state=0),
     ]
 
 
@@ -103,6 +104,15 @@ def _gray_zone() -> list[BaseEstimator]:
     ]
 
 
+def _gray_zone_kernel() -> list[BaseEstimator]:
+    make = laconic.GrayZoneKernelClassifier
+    return [
+        make(),
+        make(zone=(0.3, 0.7), C=2.0, class_weight="balanced"),
+        make("poly", zone=(0.2, 0.8), solver="block", coef0=1.0, degree=2, tol=1e-12),
+    ]
+
+
 def _gray_zone_cv() -> list[BaseEstimator]:
     make = laconic.GrayZoneLogisticRegressionCV
     return [make(), make(zones=[(0.2, 0.8)], Cs=[0.1, 1.0], one_se=True, cv=3)]
@@ -130,12 +140,30 @@ def _cb_boost() -> list[BaseEstimator]:
     return [laconic.CBBoostClassifier(), laconic.CBBoostClassifier(n_rounds=20)]
 
 
+def _laconic() -> list[BaseEstimator]:
+    make = laconic.LaconicClassifier
+    return [
+        make(candidates=["logistic", "bayes", "additive"], cv=3, random_state=0),
+        make(candidates=["scorecard", "votes"], cv=3, selection="best", random_state=0),
+    ]
+
+
+def _scorecard() -> list[BaseEstimator]:
+    make = laconic.ScorecardClassifier
+    return [
+        make(random_state=0),
+        make("lines", C=0.5),
+        make(trees=2, C=0.3, random_state=0),
+    ]
+
+
 CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
     "CBBoostClassifier": _cb_boost,
     "CGBoostClassifier": _cg_boost,
     "CqBoostClassifier": _cq_boost,
     "LPBoostClassifier": _lp_boost,
     "MinCqClassifier": _min_cq,
+    "GrayZoneKernelClassifier": _gray_zone_kernel,
     "GrayZoneLogisticRegression": _gray_zone,
     "GrayZoneLogisticRegressionCV": _gray_zone_cv,
     "ConvexRiskClassifier": _convex_risk,
@@ -146,6 +174,8 @@ CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
     "PlainLogisticRegression": _plain,
     "DecisionClassifier": _decision,
     "ModlEncoder": _modl,
+    "LaconicClassifier": _laconic,
+    "ScorecardClassifier": _scorecard,
     "SparseAdditiveClassifier": _additive,
     "MinimaxClassifier": _minimax,
     "MinimaxPriorClassifier": _minimax_prior,

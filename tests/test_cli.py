@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import polars as pl
 import pytest
+import zstandard
 
 from laconic.cli import main
 from laconic.data.demo import make_payments
@@ -52,7 +53,10 @@ def test_demo_writes_a_model_and_a_report(tmp_path):
 
 def test_fit_then_predict_agree_with_python(tmp_path, payments_csv, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(f"fit {payments_csv} --target label --cost fn=25 --out {tmp_path}".split())
+        main(
+            f"fit {payments_csv} --target label --cost fn=25 --out {tmp_path} --model logistic "
+            "--model additive".split()
+        )
     assert stop.value.code == 0
     with pytest.raises(SystemExit) as stop:
         main(f"predict {tmp_path / 'model.json'} {payments_csv} -o {tmp_path / 'out.csv'}".split())
@@ -70,12 +74,18 @@ def test_fit_then_predict_agree_with_python(tmp_path, payments_csv, capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("kind", ["csv.gz", "parquet", "semicolon"])
+@pytest.mark.parametrize("kind", ["csv.gz", "csv.zst", "parquet", "semicolon", "utf-16"])
 def test_other_kinds_of_files_give_the_same_model(tmp_path, payments_csv, kind, capsys):
     frame = pl.read_csv(payments_csv)
     if kind == "csv.gz":
         path = tmp_path / "payments.csv.gz"
         path.write_bytes(gzip.compress(payments_csv.read_bytes()))
+    elif kind == "csv.zst":
+        path = tmp_path / "payments.csv.zst"
+        path.write_bytes(zstandard.compress(payments_csv.read_bytes()))
+    elif kind == "utf-16":
+        path = tmp_path / "payments.csv"
+        path.write_text(payments_csv.read_text(), encoding="utf-16")
     elif kind == "parquet":
         path = tmp_path / "payments.parquet"
         frame.write_parquet(path)
@@ -84,9 +94,14 @@ def test_other_kinds_of_files_give_the_same_model(tmp_path, payments_csv, kind, 
         frame.write_csv(path, separator=";")
     for source, out in ((payments_csv, "a"), (path, "b")):
         with pytest.raises(SystemExit) as stop:
-            main(f"fit {source} --target label --out {tmp_path / out}".split())
+            main(
+                f"fit {source} --target label --out {tmp_path / out} "
+                "--model logistic --model scorecard".split()
+            )
         assert stop.value.code == 0
     models = [json.loads((tmp_path / out / "model.json").read_text()) for out in "ab"]
+    for content in models:  # all but the seconds that the fits took
+        del content["digest"], content["summary"]["comparison"]
     assert models[0] == models[1]
     capsys.readouterr()
 
@@ -105,12 +120,24 @@ def bad_lines(tmp_path, payments_csv):
     yield f"{fit} label --cost fx=1", "fp=NUMBER or fn=NUMBER"
     yield f"{fit} label --cost fn=nan", "fp=NUMBER or fn=NUMBER"
     yield f"{fit} label --positive fraude", "the classes are"
+    yield f"{fit} label --prior 1.5", "between 0 and 1"
+    yield f"{fit} label --prior nobody=0.5", "the classes are"
+    yield f"{fit} label --budget soon", "60s, 5m or 1h"
+    yield f"{fit} label --language de", "en or fr"
+    yield f"{fit} label --model magic", "the models offered here are"
+    yield f"{fit} label --encoding klingon", "no encoding"
+    yield f"{fit} label --cost fn=2 --costs c.csv", "not both"
+    wrong = write("costs.csv", b"truth,yes,no\nyes,0,1\nno,1,0\n")
+    yield f"{fit} label --costs {wrong}", "other classes"
     yield f"fit {payments_csv} --out o", "--target"
     files = {
         "empty.csv": (b"", "is empty"),
         "rows.csv": (header.replace(b"label", b"y"), "no rows"),
         "ragged.csv": (b"a,y\n1,2,3", "line 2"),
         "latin.csv": (b"a,y\n\xe9,1", "UTF-8"),
+        "packed.csv.gz": (b"not gzip", "cannot be read"),
+        "packed.csv.zst": (b"not zstd", "cannot be unpacked"),
+        "many.csv": (b"a,y\n" + b"".join(b"1,c%d\n" % k for k in range(9999)), "not a class"),
         "one.csv": (b"a,y\n1,no\n2,no\n", "one class"),
         "only.csv": (b"y\nno\nyes\n", "no column beside"),
         "broken.parquet": (b"not parquet", "cannot be read"),
@@ -167,3 +194,143 @@ def test_doctor_names_what_is_missing():
     done = run("doctor")
     assert done.returncode == 0
     assert "scikit-learn" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory, payments_csv):
+    out = tmp_path_factory.mktemp("fitted")
+    words = f"fit {payments_csv} --target label --cost fn=25 --out {out} --model additive"
+    with pytest.raises(SystemExit) as stop:
+        main([*words.split(), "--json"])
+    assert stop.value.code == 0
+    return out / "model.json"
+
+
+def test_json_is_for_machines(payments_csv, tmp_path, capsys):
+    capsys.readouterr()
+    words = f"fit {payments_csv} --target label --out {tmp_path} --model logistic --json"
+    with pytest.raises(SystemExit):
+        main(words.split())
+    said = json.loads(capsys.readouterr().out)
+    assert said["candidate"] == "logistic"
+    assert said["positive"] == "fraud"
+    assert "logistic" in str(said["comparison"])
+
+
+def test_compare_writes_nothing_and_ranks_by_cost(payments_csv, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = f"compare {payments_csv} --target label --cost fn=25 --model logistic --model bayes"
+    with pytest.raises(SystemExit):
+        main(words.split())
+    shown = capsys.readouterr().out
+    assert "logistic" in shown
+    assert "bayes" in shown
+    with pytest.raises(SystemExit):
+        main([*words.split(), "--json"])
+    columns = json.loads(capsys.readouterr().out)
+    assert columns["candidate"] == ["logistic", "bayes"]
+    assert sum(columns["chosen"]) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_prior_moves_the_decisions(payments_csv, tmp_path, capsys):
+    decided = []
+    for prior in ("0.03", "0.5"):
+        words = f"fit {payments_csv} --target label --out {tmp_path} --model logistic"
+        with pytest.raises(SystemExit):
+            main([*words.split(), "--prior", prior, "--json"])
+        model = load(tmp_path / "model.json")
+        np.testing.assert_allclose(model.prior_[0], float(prior))
+        decided.append((model.predict(pl.read_csv(payments_csv)) == "fraud").sum())
+    assert decided[0] < decided[1]
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("kind", ["csv", "gz", "parquet", "stdin", "latin"])
+def test_predict_streams_every_kind_of_file_alike(fitted, payments_csv, tmp_path, kind):
+    expected = run("predict", fitted, payments_csv).stdout
+    assert expected.count("\n") == 1501
+    words = ["predict", fitted, payments_csv]
+    content = None
+    if kind == "gz":
+        words[2] = tmp_path / "a.csv.gz"
+        words[2].write_bytes(gzip.compress(payments_csv.read_bytes()))
+    elif kind == "parquet":
+        words[2] = tmp_path / "a.parquet"
+        pl.read_csv(payments_csv).write_parquet(words[2])
+    elif kind == "latin":
+        words += ["--encoding", "latin-1"]
+    elif kind == "stdin":
+        words[2], content = "-", payments_csv.read_text()
+    done = subprocess.run(
+        [sys.executable, "-m", "laconic.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        input=content,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected
+
+
+def test_keys_are_handed_through(fitted, payments_csv, tmp_path):
+    done = run("predict", fitted, payments_csv, "--key", "label", "--key", "amount")
+    lines = list(csv.reader(done.stdout.splitlines()))
+    given = list(csv.reader(payments_csv.read_text().splitlines()))
+    assert lines[0][:2] == ["label", "amount"]
+    place = given[0].index("amount")
+    assert [row[:2] for row in lines[1:]] == [[row[-1], row[place]] for row in given[1:]]
+
+
+def test_predict_refuses_what_the_model_cannot_read(fitted, payments_csv, tmp_path):
+    rows = payments_csv.read_text().splitlines()
+    cases = {
+        "column": ("\n".join([rows[0].replace("amount", "sum"), *rows[1:]]), "'amount'"),
+        "number": ("\n".join([rows[0], "x" + rows[1][1:]]), "not a number"),
+        "short": ("\n".join([*rows, "1,2"]), "cells"),
+        "long": ("\n".join([*rows, rows[1] + ",9"]), "line"),
+    }
+    for name, (text, sentence) in cases.items():
+        path = tmp_path / f"{name}.csv"
+        path.write_text(text)
+        done = run("predict", fitted, path, "-o", tmp_path / "out.csv")
+        assert done.returncode == 2, name
+        assert sentence in done.stderr, done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not (tmp_path / "out.csv").exists()
+
+
+def test_explain_adds_up_and_tells_the_model(fitted, payments_csv, tmp_path):
+    model = load(fitted)
+    form = model.estimator_.form_
+    done = run("explain", fitted, payments_csv, "--reasons", max(1, len(form.terms)))
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    assert len(rows) == 1500
+    for row in rows[:50]:
+        adds = sum(float(row[f"adds {k}"]) for k in range(1, len(form.terms) + 1))
+        np.testing.assert_allclose(form.intercept[0] + adds, float(row["score"]), atol=1e-9)
+    words = run("explain", fitted).stdout
+    assert all(name in words for name in form.columns)
+
+
+def test_a_killed_fit_leaves_the_old_model(payments_csv, tmp_path):
+    words = f"fit {payments_csv} --target label --out {tmp_path} --model logistic".split()
+    assert run(*words).returncode == 0
+    old = (tmp_path / "model.json").read_bytes()
+    for wait in (0.5, 1.5, 2.5, 3.5):
+        process = subprocess.Popen([sys.executable, "-m", "laconic.cli", *words, "--seed", "1"])
+        try:
+            process.wait(wait)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        load(tmp_path / "model.json")
+    assert old  # old or new, and always whole: load would have refused a torn file
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_the_fit(payments_csv, tmp_path):
+    (tmp_path / "file").write_text("x")
+    done = run("fit", payments_csv, "--target", "label", "--out", tmp_path / "file" / "o")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1

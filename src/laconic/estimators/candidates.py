@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from laconic.criteria.decisions import decision_threshold, gray_zone
 from laconic.estimators.additive import SparseAdditiveClassifier
+from laconic.estimators.given_voters import ForestVoters
 from laconic.estimators.minimax import MinimaxClassifier
 from laconic.estimators.naive_bayes import WeightedNaiveBayes
 from laconic.estimators.plain_logistic import PlainLogisticRegression
@@ -23,6 +24,8 @@ Floats = NDArray[np.float64]
 _ZONE_WIDTH = 0.5
 """Width of the gray zone around the decision threshold, as a difference of probabilities."""
 
+_TREES = 50
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -32,7 +35,8 @@ class Candidate:
     and not of classes. ``settled`` turns a model fitted on all rows into the model whose folds are
     compared, with what was chosen by its own cross-validation kept: choosing again in every fold
     would cost as much as all the rest. ``costly`` models give up after two folds when they are
-    clearly behind.
+    behind. A model that would be the same as another one is left out: ``unless_single`` names the
+    candidate whose terms must not all be of one column.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Candidate:
     decides: bool = False
     costly: bool = False
     settled: Callable[[Any], Any] | None = None
+    unless_single: str | None = None
 
 
 def _same_penalty(fitted: SparseAdditiveClassifier) -> SparseAdditiveClassifier:
@@ -56,15 +61,20 @@ def auto_candidates(
         Candidate("bayes", WeightedNaiveBayes(**shared)),
         Candidate("scorecard", ScorecardClassifier(**shared)),
         Candidate("votes", CqBoostClassifier(probability="calibrated", random_state=seed)),
-        Candidate("additive", SparseAdditiveClassifier(pairs=0, **shared), settled=_same_penalty),
+        Candidate("additive", SparseAdditiveClassifier(**shared), settled=_same_penalty),
         Candidate(
-            "additive-pairs", SparseAdditiveClassifier(**shared), costly=True, settled=_same_penalty
+            "additive-single",
+            SparseAdditiveClassifier(pairs=0, **shared),
+            settled=_same_penalty,
+            unless_single="additive",
         ),
         Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared), costly=True),
         Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared), costly=True),
         Candidate(
             "forest-votes",
-            CqBoostClassifier("forest", probability="calibrated", random_state=seed),
+            CqBoostClassifier(
+                ForestVoters(n_trees=_TREES), probability="calibrated", random_state=seed
+            ),
             costly=True,
         ),
         Candidate(

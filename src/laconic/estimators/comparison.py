@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _RACE_FOLDS = 2
-_BEHIND = 3.0
+_BEHIND = 2.0
 """Standard errors behind the best at which a costly candidate gives up after two folds."""
 
 
@@ -260,13 +260,18 @@ def cheapest(outcomes: Sequence[Outcome], y: Ints, weight: Floats, market: Marke
     return min(complete, key=cost)
 
 
-def log_loss_of(out: Outcome, y: Ints, weight: Floats) -> float:
-    seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
-    if not len(seen):
-        return float("nan")
+def log_losses(out: Outcome, y: Ints) -> Floats:
+    """-ln p of the class of each row; zero for rows that no fold held out."""
+    p = out.proba[np.arange(len(y)), y]
     # a class absent from a fold's training rows has probability zero there
-    p = np.clip(out.proba[seen, y[seen]], np.finfo(float).eps, 1.0)
-    return float(-(weight[seen] @ np.log(p)) / weight[seen].sum())
+    return np.asarray(-np.log(np.clip(np.where(np.isnan(p), 1.0, p), np.finfo(float).eps, 1.0)))
+
+
+def log_loss_of(out: Outcome, y: Ints, weight: Floats) -> float:
+    seen = np.isfinite(out.proba[:, 0])
+    if not seen.any():
+        return float("nan")
+    return float(np.average(log_losses(out, y)[seen], weights=weight[seen]))
 
 
 def auc_of(out: Outcome, y: Ints, weight: Floats) -> float:

@@ -18,6 +18,7 @@ from laconic.estimators.comparison import (
     Outcome,
     Rows,
     cheapest,
+    log_losses,
     paired,
     run_candidate,
     table_of,
@@ -40,9 +41,10 @@ class LaconicClassifier(TableClassifier):
 
     Candidates of every family are fitted on folds; their held-out decisions are priced with
     ``costs``, at the class mix of deployment. Of all candidates that are not worse than the
-    cheapest one by more than one standard error *of the difference on the same rows*, the smallest
-    is kept (see :mod:`laconic.estimators.model_size` for what size means), fitted on all rows and
-    wrapped in the decision layer. Mixed columns and missing values need no preparation.
+    cheapest one by more than one standard error *of the difference on the same rows*, neither in
+    cost nor in log loss, the smallest is kept, fitted on all rows and wrapped in the decision
+    layer. :mod:`laconic.estimators.model_size` says what size means, for all families alike.
+    Mixed columns and missing values need no preparation.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ class LaconicClassifier(TableClassifier):
         Cost of abstaining. None: never abstain.
     candidates : "auto", list of str or dict, default="auto"
         "auto" compares "logistic", "gray-zone" (two classes), "bayes", "scorecard", "votes",
-        "additive", "additive-pairs", "scorecard-built", "bayes-built", "forest-votes" and
+        "additive", "additive-single", "scorecard-built", "bayes-built", "forest-votes" and
         "minimax". A list names some of them; a dict from name to classifier brings others.
     selection : {"1se", "best"}, default="1se"
         The smallest within one standard error of the cheapest, or the cheapest.
@@ -213,6 +215,8 @@ class LaconicClassifier(TableClassifier):
             if deadline.passed() and outcomes:
                 outcomes.append(_not_tried(candidate, y, market, "time_budget ended before it"))
                 continue
+            if _same_as_another(candidate, outcomes):
+                continue
             best = cheapest(outcomes, y, weight, market) if outcomes else None
             try:
                 outcome = run_candidate(
@@ -247,6 +251,7 @@ class LaconicClassifier(TableClassifier):
         if self.selection == "best" or not complete:
             return best
         close = [out for out in complete if _within(out, best, y, weight, market)]
+        close = _well_informed(close, y, weight)
         sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
         return close[int(np.argmin(sizes))]
 
@@ -297,9 +302,39 @@ class LaconicClassifier(TableClassifier):
         return self.estimator_.explain(X)
 
 
+def _same_as_another(candidate: Candidate, outcomes: list[Outcome]) -> bool:
+    for out in outcomes:
+        if out.candidate.name == candidate.unless_single and out.fitted is not None:
+            return all(len(term.columns) == 1 for term in out.fitted.form_.terms)
+    return False
+
+
 def _within(out: Outcome, best: Outcome, y: Any, weight: Floats, market: Market) -> bool:
     behind, error = paired(out, best, y, weight, market)
     return behind <= error
+
+
+def _well_informed(close: list[Outcome], y: Any, weight: Floats) -> list[Outcome]:
+    """Those whose log loss is within one standard error of the best among them.
+
+    The cost of decisions is a coarse measure: of models that cost the same on these rows, those
+    with worse probabilities will decide worse on others.
+    """
+    losses = [log_losses(out, y) for out in close if not out.candidate.decides]
+    if not losses:
+        return close
+    best = min(losses, key=lambda loss: float(np.average(loss, weights=weight)))
+    kept = []
+    for out in close:
+        if out.candidate.decides:
+            kept.append(out)
+            continue
+        gap = log_losses(out, y) - best
+        mean = float(np.average(gap, weights=weight))
+        error = float(np.sqrt(weight**2 @ (gap - mean) ** 2) / weight.sum())
+        if mean <= error:
+            kept.append(out)
+    return kept
 
 
 def _not_tried(candidate: Candidate, y: Any, market: Market, note: str) -> Outcome:

@@ -1,0 +1,169 @@
+"""A model card in Markdown: what the model is for, what it does, what it reads, what is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from laconic.export.markdown import inert, table
+
+_NUMBERS = {
+    "expected_cost": "Expected cost per case",
+    "expected_cost_se": "Standard error of that cost",
+    "threshold": "Decision threshold",
+    "auc": "Area under the ROC curve",
+    "log_loss": "Log loss",
+    "reject_cost": "Cost of abstaining",
+    "abstentions_per_1000": "Abstentions in 1,000 cases",
+}
+
+
+def model_card(
+    summary: Mapping[str, Any] | None,
+    *,
+    content: Mapping[str, Any] | None = None,
+    title: str = "Model card",
+) -> str:
+    """Markdown from a report's summary and a model file's content; what is absent is left out.
+
+    Parameters
+    ----------
+    summary : mapping or None
+        The plain dict of a report: costs, rows, baselines, certificates, ...
+    content : mapping, default=None
+        What :func:`laconic.export.model_file.read_content` gives: columns, form, decision rule.
+    title : str, default="Model card"
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(model_card({"expected_cost": 0.25, "baselines": {"always no": 0.5}}))
+    # Model card
+    <BLANKLINE>
+    ## What it does
+    <BLANKLINE>
+    | | |
+    | :--- | ---: |
+    | Expected cost per case | 0.25 |
+    <BLANKLINE>
+    | Rule | Expected cost |
+    | :--- | ---: |
+    | this model | 0.25 |
+    | always no | 0.5 |
+    <BLANKLINE>
+    """
+    summary, content = summary or {}, content or {}
+    lines = [f"# {inert(title)}"]
+    for heading, body in (
+        ("Model", _model(summary, content)),
+        ("Decisions and their costs", _costs(summary, content)),
+        ("What it does", _results(summary)),
+        ("What it reads", _columns(content)),
+        ("Certificates", _certificates(summary, content)),
+        ("Candidates compared", _comparison(summary)),
+    ):
+        if body:
+            lines += ["", f"## {heading}", "", *body]
+    return "\n".join(lines) + "\n"
+
+
+def _model(summary: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
+    rows: list[list[Any]] = []
+    if content.get("family"):
+        rows.append(["Family", content["family"]])
+    if content.get("library_version"):
+        rows.append(["Fitted by", f"laconic {content['library_version']}"])
+    form = content.get("form")
+    if isinstance(form, Mapping) and isinstance(form.get("terms"), Sequence):
+        rows.append(["Terms", len(form["terms"])])
+    counts = summary.get("rows")
+    if isinstance(counts, Mapping):
+        said = {"train": "Rows of the fit", "test": "Rows it was measured on, not used for the fit"}
+        rows += [[said.get(key, key), n] for key, n in counts.items() if n is not None]
+    classes = summary.get("classes") or content.get("classes") or []
+    shares = summary.get("shares") or [None] * len(classes)
+    for name, share in zip(classes, shares, strict=False):
+        rows.append([f"Class {name}", "" if share is None else f"{share:.2%} of the rows"])
+    return table(["", ""], rows) if rows else []
+
+
+def _costs(summary: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
+    rule = content.get("decision") or {}
+    costs = summary.get("costs") or rule.get("costs")
+    classes = summary.get("classes") or content.get("classes")
+    if not costs or not classes:
+        return []
+    heads = ["truth, then decision", *classes]
+    lines = table(
+        heads, [[name, *map(float, row)] for name, row in zip(classes, costs, strict=False)]
+    )
+    prior = summary.get("prior") or rule.get("prior")
+    if prior:
+        mix = ", ".join(f"{inert(c)} {p:.4g}" for c, p in zip(classes, prior, strict=False))
+        lines += ["", f"Class mix where it is used: {mix}."]
+    reject = rule.get("reject_cost")
+    if reject is not None:
+        lines += ["", f"It abstains where every decision costs more than {reject:g} on average."]
+    return lines
+
+
+def _results(summary: Mapping[str, Any]) -> list[str]:
+    rows = [
+        [text, float(summary[key])]
+        for key, text in _NUMBERS.items()
+        if isinstance(summary.get(key), int | float)
+    ]
+    lines = table(["", ""], rows) if rows else []
+    baselines = summary.get("baselines")
+    if isinstance(baselines, Mapping) and baselines:
+        compared = [[name, cost] for name, cost in baselines.items()]
+        if isinstance(summary.get("expected_cost"), int | float):
+            compared.insert(0, ["this model", float(summary["expected_cost"])])
+        lines += ["", *table(["Rule", "Expected cost"], compared)]
+    confusion, classes = summary.get("confusion"), summary.get("classes")
+    if confusion and classes:
+        counted = [[name, *row] for name, row in zip(classes, confusion, strict=False)]
+        lines += ["", *table(["truth, then decision", *classes], counted)]
+    return lines[1:] if lines and not lines[0] else lines
+
+
+def _columns(content: Mapping[str, Any]) -> list[str]:
+    columns = content.get("columns")
+    if not columns:
+        return []
+    form = content.get("form") or {}
+    used = {name for term in form.get("terms") or [] for name in term.get("columns") or []}
+    rows = []
+    for column in columns:
+        name, texts = column.get("name"), column.get("categories")
+        if used and name not in used:
+            continue
+        values = "" if texts is None else f"{len(texts)} categories"
+        rows.append([name, column.get("kind", ""), values])
+    return table(["Column", "Kind", "Values"], rows)
+
+
+def _certificates(summary: Mapping[str, Any], content: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for one in summary.get("certificates") or []:
+        if isinstance(one, Mapping):
+            said = " ".join(
+                inert(one[key]) for key in ("says", "assumes") if isinstance(one.get(key), str)
+            )
+            lines.append(f"- **{inert(one.get('title') or one.get('kind') or '')}**: {said}")
+    plain = content.get("certificates")
+    if not lines and isinstance(plain, Mapping):
+        lines = [f"- {inert(name)}: {inert(value)}" for name, value in plain.items()]
+    return lines
+
+
+def _comparison(summary: Mapping[str, Any]) -> list[str]:
+    comparison = summary.get("comparison")
+    if not isinstance(comparison, Mapping) or not comparison:
+        return []
+    columns = list(comparison.values())
+    rows = [["" if cell is None else cell for cell in row] for row in zip(*columns, strict=False)]
+    return table(list(comparison), rows)

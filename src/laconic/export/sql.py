@@ -1,0 +1,252 @@
+"""A fitted decision model as one SELECT: no Python where the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from laconic import __version__
+from laconic.data.columns import shown
+from laconic.export.parts import (
+    DecisionRule,
+    Label,
+    NotExportableError,
+    Parts,
+    parts_of,
+    uniform_labels,
+)
+from laconic.export.sql_dialects import Dialect, dialect_named
+from laconic.export.sql_links import (
+    Steps,
+    chosen,
+    numbered,
+    total,
+    write_clip,
+    write_costs,
+    write_prior,
+    write_probabilities,
+)
+from laconic.export.sql_terms import TermWriter
+
+_SOURCE = "laconic_rows"
+_MOST_COLUMNS = 1_500
+"""PostgreSQL allows 1,664 columns in a sub-query, SQLite 2,000."""
+
+
+def to_sql(
+    model: Any,
+    table: str | Sequence[str],
+    *,
+    key: str | Sequence[str] = (),
+    dialect: str = "ansi",
+    reasons: int = 0,
+) -> str:
+    """One SELECT that gives the probabilities and the decision of a model.
+
+    Its columns are the key columns, ``probability of <class>`` for every class, ``decision``, and,
+    when asked for, ``reason 1``, ``reason 2``, ...
+
+    Parameters
+    ----------
+    model : DecisionClassifier, or a model whose ``decision_`` is one
+        Fitted, with an additive form (see :func:`laconic.export.parts.parts_of`).
+    table : str or sequence of str
+        Table or view with the columns of the training rows. A sequence names schema and table:
+        ``("shop", "payments")``.
+    key : str or sequence of str, default=()
+        Columns of the table that are handed through.
+    dialect : {"ansi", "postgres", "sqlite", "duckdb", "bigquery", "snowflake", "tsql", "spark"}
+    reasons : int, default=0
+        How many columns of reasons: the variables that speak most for the decision taken, in the
+        order of their contribution; NULL where no further variable speaks for it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from laconic import DecisionClassifier, SparseAdditiveClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = {"age": rng.normal(45, 12, 400), "job": rng.choice(["cook", "smith"], 400)}
+    >>> y = np.where(X["age"] + 20 * (X["job"] == "cook") + rng.normal(0, 9, 400) > 55, "yes", "no")
+    >>> model = DecisionClassifier(SparseAdditiveClassifier(), costs={"fp": 1, "fn": 4}).fit(X, y)
+    >>> query = to_sql(model, "people", key="id", dialect="duckdb")
+    >>> [line.strip() for line in query.splitlines()[-9:-5]]
+    ['SELECT', 'key_1 AS "id",', 'p_1 AS "probability of no",', 'p_2 AS "probability of yes",']
+    """
+    spoken = dialect_named(dialect)
+    parts = parts_of(model)
+    keys = [key] if isinstance(key, str) else list(key)
+    path = [table] if isinstance(table, str) else list(table)
+    if not path:
+        raise ValueError("table must name a table.")
+    _check_keys(keys, parts.rule)
+    reasons = _checked_reasons(reasons, parts)
+    steps = _cells(parts, spoken, path, keys)
+    groups = _scores(steps, parts, with_terms=reasons > 0)
+    write_probabilities(steps, parts.form)
+    write_clip(steps, parts.clip)
+    write_prior(steps, parts.rule)
+    write_costs(steps, parts.rule)
+    if reasons:
+        _reasons(steps, parts, groups, reasons)
+    final = _final(steps, parts.rule, keys, groups, reasons)
+    remark = f"; {spoken.remark}" if spoken.remark else ""
+    heading = f"-- scores of a model fitted by laconic {__version__}, in {dialect} SQL{remark}"
+    query = "\0".join([heading, "WITH", ",\0".join(steps.done), final, ""])
+    return query.replace("\0", "\n")
+
+
+def _check_keys(keys: list[str], rule: DecisionRule) -> None:
+    written = {*(f"probability of {label}" for label in rule.labels), "decision"}
+    for name in keys:
+        if name in written or keys.count(name) > 1:
+            raise ValueError(
+                f"key: {shown(name)} would appear twice in the result; rename it in a view."
+            )
+
+
+def _checked_reasons(reasons: int, parts: Parts) -> int:
+    if not isinstance(reasons, int) or reasons < 0:
+        raise ValueError(f"reasons must be a whole number >= 0, got {reasons!r}.")
+    form = parts.form
+    if reasons and len(form.terms) * form.n_scores > _MOST_COLUMNS:
+        raise NotExportableError(
+            f"Reasons of {len(form.terms)} terms by {form.n_scores} scores need more columns than "
+            "databases allow; leave reasons out."
+        )
+    return reasons
+
+
+def _fresh(prefix: str, taken: Sequence[str]) -> str:
+    """``prefix``, made longer until none of the names begins with it, whatever its case."""
+    while any(name.lower().startswith(prefix) for name in taken):
+        prefix += "_"
+    return prefix
+
+
+def _cells(parts: Parts, dialect: Dialect, path: list[str], keys: list[str]) -> Steps:
+    """The first step: every column that the model reads, cleaned, under its own name."""
+    steps = Steps(dialect, _fresh("laconic_", path))
+    key_names = numbered(_fresh("key", parts.columns), len(keys))
+    steps.carry(key_names)
+    columns = {
+        alias: f"{_SOURCE}.{dialect.identifier(name)}"
+        for alias, name in zip(key_names, keys, strict=True)
+    }
+    for name in parts.columns:
+        quoted = dialect.identifier(name)
+        cell, kind = f"{_SOURCE}.{quoted}", parts.kind(name)
+        if kind == "categorical":
+            columns[quoted] = dialect.text_cell(cell)
+        else:
+            columns[quoted] = dialect.number_cell(cell, boolean=kind == "boolean")
+    source = ".".join(dialect.identifier(part) for part in path) + f" AS {_SOURCE}"
+    steps.add_body("cells", steps.select(columns or {"nothing": "1"}, source))
+    return steps
+
+
+Groups = dict[tuple[str, ...], list[int]]
+
+
+def _scores(steps: Steps, parts: Parts, *, with_terms: bool) -> Groups:
+    """The step that sums the terms; returns the terms by the columns they read."""
+    form, dialect = parts.form, steps.dialect
+    writer = TermWriter(dialect, parts, {name: dialect.identifier(name) for name in parts.columns})
+    texts = [[writer.write(term, k) for k in range(form.n_scores)] for term in form.terms]
+    groups: Groups = {}
+    for t, term in enumerate(form.terms):
+        groups.setdefault(term.columns, []).append(t)
+    if with_terms:
+        named = {
+            f"t_{t + 1}_{k + 1}": text for t, row in enumerate(texts) for k, text in enumerate(row)
+        }
+        steps.add("terms", named)
+        steps.carry(list(named))
+        texts = [
+            [f"t_{t + 1}_{k + 1}" for k in range(form.n_scores)] for t in range(len(form.terms))
+        ]
+    sums = {}
+    for k, s in enumerate(numbered("s", form.n_scores)):
+        start = dialect.to_float(dialect.float(float(form.intercept[k])))
+        sums[s] = "\0  + ".join([start, *(row[k].replace("\0", "\0  ") for row in texts)])
+    steps.add("scores", sums)
+    return groups
+
+
+def _reasons(steps: Steps, parts: Parts, groups: Groups, n: int) -> None:
+    """Steps that pick the groups of terms that speak most for the decision, one after another."""
+    rule, dialect = parts.rule, steps.dialect
+    places = [str(k + 1) for k in range(rule.n_classes)]
+    decided = chosen(rule, places, "0", dialect)
+    kept = [*numbered("p", rule.n_classes), *numbered("c", rule.n_classes), "c_least"]
+    steps.carry(kept)
+    steps.add("decided", {"decided": decided})
+    # what the terms say for the decision; the terms themselves end here
+    steps.carried = tuple(name for name in steps.carried if not name.startswith("t_"))
+    voices = numbered("g", len(groups))
+    spoken = {
+        g: _towards_decision(members, parts)
+        for g, members in zip(voices, groups.values(), strict=True)
+    }
+    steps.add("voices", spoken)
+    zero = dialect.float(0.0)
+    for r in range(1, n + 1):
+        heard = {g: g for g in voices}
+        steps.add("loudest", {**heard, "best": dialect.largest([*voices, zero])})
+        lines = [f"WHEN {g} = best THEN {i}" for i, g in enumerate(voices, start=1)]
+        pick = "CASE\0  " + "\0  ".join(["WHEN best <= 0 THEN 0", *lines]) + "\0END"
+        steps.add("picked", {**heard, f"reason_{r}": pick})
+        steps.carry([f"reason_{r}"])
+        if r == n:
+            break
+        silenced = {
+            g: f"CASE WHEN reason_{r} = {i} THEN {zero} ELSE {g} END"
+            for i, g in enumerate(voices, start=1)
+        }
+        steps.add("others", silenced)
+
+
+def _towards_decision(members: list[int], parts: Parts) -> str:
+    """What a group of terms adds to the score of the decided class, above the mean class."""
+    n = parts.form.n_scores
+    by_score = [total([f"t_{t + 1}_{k + 1}" for t in members]) for k in range(n)]
+    if n == 1:
+        return f"CASE decided WHEN 1 THEN -({by_score[0]}) WHEN 2 THEN {by_score[0]} ELSE 0 END"
+    mean = f"({total(by_score)}) / {n}"
+    lines = [f"WHEN {k} THEN {own} - {mean}" for k, own in enumerate(by_score, start=1)]
+    return "CASE decided\0  " + "\0  ".join(lines) + "\0  ELSE 0\0END"
+
+
+def _final(steps: Steps, rule: DecisionRule, keys: list[str], groups: Groups, reasons: int) -> str:
+    dialect = steps.dialect
+    columns = {
+        dialect.identifier(name): alias for name, alias in zip(keys, steps.carried, strict=False)
+    }
+    for label, p in zip(rule.labels, numbered("p", rule.n_classes), strict=True):
+        columns[dialect.identifier(f"probability of {label}")] = p
+    labels, rejected = _label_texts(rule, dialect)
+    columns[dialect.identifier("decision")] = chosen(rule, labels, rejected, dialect)
+    for r in range(1, reasons + 1):
+        lines = [
+            f"WHEN {i} THEN {dialect.text(' and '.join(names))}"
+            for i, names in enumerate(groups, start=1)
+        ]
+        text = f"CASE reason_{r}\0  " + "\0  ".join(lines) + "\0END" if lines else "NULL"
+        columns[dialect.identifier(f"reason {r}")] = text
+    return steps.select(columns, steps.last)
+
+
+def _label_texts(rule: DecisionRule, dialect: Dialect) -> tuple[list[str], str]:
+    literals = [_literal(label, dialect) for label in uniform_labels(rule)]
+    return literals[: rule.n_classes], literals[-1]
+
+
+def _literal(label: Label, dialect: Dialect) -> str:
+    if isinstance(label, str):
+        return dialect.text(label)
+    if isinstance(label, bool):
+        return dialect.truth[0 if label else 1]
+    return str(label) if isinstance(label, int) else dialect.float(label)

@@ -1,0 +1,242 @@
+"""How the databases differ: quoting, literals, casts and the few functions that a score needs.
+
+While a query is put together, a line of it ends in a NUL character, which no quoted name or text
+holds; a line break inside quotes is then never taken for one of the layout, and is not indented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ulp
+
+from laconic.data.columns import shown
+
+
+def shortest_safe_digits(value: float) -> str:
+    """Decimal digits that even a reader of limited precision turns into the same float64.
+
+    The shortest digits that identify a float can lie close to the middle between two floats, and
+    SQLite before 3.47, which reads with 64 bits, then takes the wrong one. Where they do, 17
+    digits are written.
+
+    >>> shortest_safe_digits(0.1), shortest_safe_digits(3.0)
+    ('0.1', '3.0')
+    """
+    text = repr(float(value))
+    if abs(Fraction(text) - Fraction(value)) > Fraction(ulp(value)) * Fraction(45, 100):
+        text = f"{value:.17g}"
+    return text
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The SQL of one database. The defaults are those of the standard."""
+
+    name: str
+    quotes: tuple[str, str] = ('"', '"')
+    identifier_escapes: tuple[tuple[str, str], ...] = (('"', '""'),)
+    text_escapes: tuple[tuple[str, str], ...] = (("'", "''"),)
+    text_prefix: str = ""
+    text_suffix: str = ""
+    """Closes every compared text, for a database that ignores spaces at the end."""
+    backslash_prefix: str = ""
+    """Marks a text in which a backslash is doubled, where that depends on a setting."""
+    nul: str | None = "CHR(0)"
+    join: str = " || "
+    number: str = "{}"
+    """Wraps decimal digits into a literal of a 64-bit float."""
+    needs_exponent: bool = False
+    float_type: str = "DOUBLE PRECISION"
+    truth_cell: str = "{0}"
+    """Turns truth values into numbers, where a cast to a float does not."""
+    as_text: str = "CAST({} AS VARCHAR)"
+    label_type: str = "VARCHAR"
+    without_nan: str = "{}"
+    exp: str = "EXP({})"
+    log: str = "LN({})"
+    round: str = "ROUND({})"
+    greatest: str = "GREATEST({})"
+    least: str = "LEAST({})"
+    step: str = "{name} AS (\0{body}\0)"
+    truth: tuple[str, str] = ("TRUE", "FALSE")
+    remark: str = ""
+
+    def identifier(self, name: str) -> str:
+        """A quoted name; whatever is in it stays a name."""
+        if "\0" in name or not name:
+            raise ValueError(f"{shown(name)} cannot be the name of a column or table in SQL.")
+        for character, escaped in self.identifier_escapes:
+            name = name.replace(character, escaped)
+        return f"{self.quotes[0]}{name}{self.quotes[1]}"
+
+    def text(self, value: str) -> str:
+        """A quoted text; whatever is in it stays a text."""
+        pieces = []
+        for piece in value.split("\0"):
+            for character, escaped in self.text_escapes:
+                piece = piece.replace(character, escaped)
+            prefix = self.text_prefix
+            if self.backslash_prefix and "\\" in piece:
+                piece, prefix = piece.replace("\\", "\\\\"), self.backslash_prefix
+            pieces.append(f"{prefix}'{piece}'")
+        if len(pieces) == 1:
+            return pieces[0]
+        return "(" + f"{self.join}{self.nul}{self.join}".join(pieces) + ")"
+
+    def compared(self, value: str) -> str | None:
+        """A text as a cell of :meth:`text_cell` is compared with it; None: no cell holds it."""
+        if "\0" in value and self.nul is None:
+            return None
+        return self.text(value + self.text_suffix)
+
+    def float(self, value: float) -> str:
+        """A literal that reads back as the same 64-bit float; negative ones in parentheses."""
+        digits = shortest_safe_digits(abs(value))
+        if self.needs_exponent and "e" not in digits:
+            digits += "e0"
+        literal = self.number.format(digits)
+        return f"(-{literal})" if value < 0 else literal
+
+    def to_float(self, expression: str) -> str:
+        return f"CAST({expression} AS {self.float_type})"
+
+    def number_cell(self, column: str, *, boolean: bool) -> str:
+        """A column as a float, NULL where it is missing."""
+        if boolean:
+            return self.to_float(self.truth_cell.format(column))
+        return self.without_nan.format(self.to_float(column))
+
+    def text_cell(self, column: str) -> str:
+        """A column as text that is compared byte by byte, NULL where it is missing."""
+        return self.as_text.format(column)
+
+    def largest(self, names: Sequence[str]) -> str:
+        return self._extreme(self.greatest, names)
+
+    def smallest(self, names: Sequence[str]) -> str:
+        return self._extreme(self.least, names)
+
+    def _extreme(self, function: str, names: Sequence[str]) -> str:
+        if len(names) == 1:
+            return names[0]
+        if "VALUES" in function:
+            return function.format("), (".join(names))
+        # in groups: SQLite takes 127 arguments
+        groups = [names[i : i + 100] for i in range(0, len(names), 100)]
+        found = [function.format(", ".join(own)) if len(own) > 1 else own[0] for own in groups]
+        return self._extreme(function, found)
+
+
+_BACKSLASH = (("\\", "\\\\"), ("'", "\\'"), ("\n", "\\n"), ("\r", "\\r"))
+
+DIALECTS = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect(
+            "ansi",
+            needs_exponent=True,
+            truth_cell="CASE WHEN {0} THEN 1 WHEN NOT {0} THEN 0 END",
+            as_text="CAST({} AS CHARACTER VARYING(32000))",
+            label_type="CHARACTER VARYING(32000)",
+        ),
+        Dialect(
+            "postgres",
+            # no text of PostgreSQL holds a NUL character
+            nul=None,
+            backslash_prefix="E",
+            truth_cell="CAST({0} AS INTEGER)",
+            as_text='CAST({} AS TEXT) COLLATE "C"',
+            label_type="TEXT",
+            without_nan="NULLIF({}, CAST('NaN' AS DOUBLE PRECISION))",
+            # PostgreSQL reports an underflow where others give 0
+            exp="EXP(GREATEST({}, -690.0))",
+            # OFFSET 0 keeps a step from being copied into every place that reads it
+            step="{name} AS (\0{body}\0  OFFSET 0\0)",
+        ),
+        Dialect(
+            "sqlite",
+            nul="CHAR(0)",
+            float_type="REAL",
+            as_text="CAST({} AS TEXT) COLLATE BINARY",
+            label_type="TEXT",
+            greatest="MAX({})",
+            least="MIN({})",
+            step="{name} AS MATERIALIZED (\0{body}\0)",
+            remark="needs SQLite 3.35 or later, with its math functions (EXP, LN)",
+        ),
+        Dialect(
+            "duckdb",
+            needs_exponent=True,
+            float_type="DOUBLE",
+            without_nan="NULLIF({}, CAST('NaN' AS DOUBLE))",
+        ),
+        Dialect(
+            "bigquery",
+            quotes=("`", "`"),
+            identifier_escapes=(("\\", "\\\\"), ("`", "\\`"), ("\n", "\\n"), ("\r", "\\r")),
+            text_escapes=_BACKSLASH,
+            nul="CODE_POINTS_TO_STRING([0])",
+            float_type="FLOAT64",
+            truth_cell="CAST({0} AS INT64)",
+            as_text="COLLATE(CAST({} AS STRING), '')",
+            label_type="STRING",
+            without_nan="IF(IS_NAN({0}), NULL, {0})",
+        ),
+        Dialect(
+            "snowflake",
+            text_escapes=(("\\", "\\\\"), ("'", "''")),
+            number="'{}'::DOUBLE",
+            float_type="DOUBLE",
+            truth_cell="CAST({0} AS INTEGER)",
+            as_text="COLLATE(CAST({} AS VARCHAR), '')",
+            without_nan="NULLIF({}, 'NaN'::DOUBLE)",
+        ),
+        Dialect(
+            "tsql",
+            quotes=("[", "]"),
+            identifier_escapes=(("]", "]]"),),
+            # a backslash at the end of a line would join the lines
+            text_escapes=(
+                ("'", "''"),
+                ("\\\n", "\\' + N'\n"),
+                ("\\\r\n", "\\' + N'\r\n"),
+            ),
+            text_prefix="N",
+            # a bar after every text: T-SQL ignores spaces at the end of what it compares
+            text_suffix="|",
+            nul="NCHAR(0)",
+            join=" + ",
+            needs_exponent=True,
+            float_type="FLOAT(53)",
+            as_text="CAST({} AS NVARCHAR(MAX)) COLLATE Latin1_General_100_BIN2 + N'|'",
+            label_type="NVARCHAR(MAX)",
+            log="LOG({})",
+            round="ROUND({}, 0)",
+            greatest="(SELECT MAX(v) FROM (VALUES ({})) AS listed(v))",
+            least="(SELECT MIN(v) FROM (VALUES ({})) AS listed(v))",
+            truth=("CAST(1 AS BIT)", "CAST(0 AS BIT)"),
+        ),
+        Dialect(
+            "spark",
+            quotes=("`", "`"),
+            identifier_escapes=(("`", "``"),),
+            text_escapes=_BACKSLASH,
+            number="{}D",
+            float_type="DOUBLE",
+            as_text="CAST({} AS STRING)",
+            label_type="STRING",
+            without_nan="NULLIF({}, CAST('NaN' AS DOUBLE))",
+        ),
+    )
+}
+
+
+def dialect_named(name: str) -> Dialect:
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise ValueError(
+            f"dialect: {name!r} is not known; choose one of {', '.join(DIALECTS)}."
+        ) from None

@@ -1,0 +1,160 @@
+"""What a model said on the rows that judge it, read once for all the panels of a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+
+from laconic.criteria.decisions import class_codes, correct_prior, cost_matrix, expected_costs
+from laconic.data.columns import Table
+from laconic.estimators.contract import take_rows
+from laconic.estimators.decision import DecisionClassifier
+from laconic.estimators.minimax import MinimaxClassifier
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ABSTAINED = -1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Truth, probabilities and decisions of ``n`` rows, with the rule that took them.
+
+    ``raw`` are the probabilities of the wrapped model, ``proba`` those corrected for the deployed
+    class mix; both are None for a rule without class probabilities. ``forced`` are the decisions
+    without abstention, ``decided`` those taken (:data:`ABSTAINED` for none).
+    """
+
+    classes: list[Any]
+    truth: Ints
+    raw: Floats | None
+    proba: Floats | None
+    forced: Ints
+    decided: Ints
+    costs: Floats
+    reject_cost: float | None
+    train_prior: Floats | None
+    prior: Floats | None
+    inner: Any
+    """The wrapped model: what the page describes."""
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.truth)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.classes)
+
+    @property
+    def class_rows(self) -> Ints:
+        return np.bincount(self.truth, minlength=self.n_classes).astype(np.int64)
+
+    def cost_of_rows(self) -> Floats:
+        """What each decision cost; an abstention costs ``reject_cost``."""
+        taken = self.decided != ABSTAINED
+        cost = self.costs[self.truth, np.maximum(self.decided, 0)]
+        if self.reject_cost is None:
+            return cost
+        return np.where(taken, cost, self.reject_cost)
+
+    def confusion(self) -> Ints:
+        """(K, K + 1): truth by decision; the last column counts abstentions."""
+        place = np.where(self.decided == ABSTAINED, self.n_classes, self.decided)
+        cells = self.truth * (self.n_classes + 1) + place
+        counts = np.bincount(cells, minlength=self.n_classes * (self.n_classes + 1))
+        return counts.reshape(self.n_classes, self.n_classes + 1).astype(np.int64)
+
+
+def decision_model(model: Any, costs: Any = None) -> Any:
+    """The model as a decision maker: itself, or wrapped when it only gives probabilities.
+
+    A model that decides by itself (a minimax rule, a classifier without ``predict_proba``) stays
+    as it is.
+    """
+    model = getattr(model, "decision_", model)
+    if isinstance(model, DecisionClassifier) or not _gives_probabilities(model):
+        return model
+    costs = costs_of(model, costs)
+    return DecisionClassifier(model, costs=costs, prefit=True).fit(None, None)
+
+
+def costs_of(model: Any, costs: Any = None) -> Floats:
+    """K x K costs: those given, else the model's own, else one for every error."""
+    if costs is None:
+        costs = getattr(model, "cost_matrix_", None)
+    for name in ("costs", "loss"):
+        own = getattr(model, name, None)
+        if costs is None and not isinstance(own, str):
+            costs = own
+    return cost_matrix(costs, model.classes_)
+
+
+def measure(model: Any, X: Any, y: Any, costs: Any = None) -> Measured:
+    """Run ``model`` (see :func:`decision_model`) on labelled rows, once."""
+    classes = np.asarray(model.classes_)
+    truth = class_codes(column_or_1d(y), classes, "y")
+    if not len(truth):
+        raise ValueError("A report needs at least one row to measure on; X and y are empty.")
+    matrix = costs_of(model, costs)
+    if isinstance(model, DecisionClassifier) and _gives_probabilities(model.estimator_):
+        return _measure_probabilities(model, X, truth, matrix)
+    decided = class_codes(np.asarray(model.predict(X)), classes, "decisions")
+    inner = getattr(model, "estimator_", model)
+    return Measured(
+        classes.tolist(),
+        truth,
+        None,
+        None,
+        decided,
+        decided,
+        matrix,
+        None,
+        getattr(model, "train_prior_", None),
+        None,
+        inner,
+    )
+
+
+def rows_at(X: Any, places: Ints) -> Any:
+    """Some rows of X, whatever it is."""
+    return X[places] if isinstance(X, Table) else take_rows(X, places)
+
+
+def _measure_probabilities(
+    model: DecisionClassifier, X: Any, truth: Ints, matrix: Floats
+) -> Measured:
+    raw = np.asarray(model.estimator_.predict_proba(X), dtype=np.float64)
+    if len(raw) != len(truth):
+        raise ValueError(f"X has {len(raw)} rows and y has {len(truth)}.")
+    proba = raw
+    if model.prior_ is not None:
+        proba = correct_prior(raw, model.train_prior_, model.prior_)
+    paid = expected_costs(proba, matrix)
+    forced = paid.argmin(axis=1)
+    decided = forced
+    if model.reject_cost is not None:
+        decided = np.where(paid.min(axis=1) > model.reject_cost, ABSTAINED, forced)
+    return Measured(
+        np.asarray(model.classes_).tolist(),
+        truth,
+        raw,
+        proba,
+        forced,
+        decided,
+        matrix,
+        model.reject_cost,
+        model.train_prior_,
+        model.prior_,
+        model.estimator_,
+    )
+
+
+def _gives_probabilities(model: Any) -> bool:
+    """A minimax rule's ``predict_proba`` are the probabilities of its decisions."""
+    return hasattr(model, "predict_proba") and not isinstance(model, MinimaxClassifier)

@@ -1,0 +1,262 @@
+"""The summary in sentences and tables of texts, shared by the page, Markdown and the terminal."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from laconic.reporting.words import Numbers, clipped, words
+
+_SHOWN_CLASSES = 12
+
+
+class Sentences:
+    """What the faces of a report say, in one language."""
+
+    def __init__(self, summary: dict[str, Any], language: str = "en") -> None:
+        self.summary = summary
+        self.words = words(language)
+        self.numbers = Numbers(language)
+        self.language = language
+
+    def say(self, key: str, **values: Any) -> str:
+        return self.words[key].format(**values)
+
+    def quoted(self, name: Any) -> str:
+        return self.say("always", name=clipped(name, 40))
+
+    def measured(self) -> str:
+        rows = self.summary["rows"]
+        test = self.numbers.whole(rows["test"])
+        if rows["train"] is None:
+            return self.say("measured_given", test=test)
+        return self.say("measured_held_out", test=test, train=self.numbers.whole(rows["train"]))
+
+    def at_prior(self) -> str | None:
+        prior = self.summary["prior"]
+        return None if prior is None else self.say("at_prior", mix=self.shares(prior))
+
+    def shares(self, values: list[float]) -> str:
+        pairs = zip(self.summary["classes"][:_SHOWN_CLASSES], values, strict=False)
+        texts = [f"{clipped(name, 30)} {self.numbers.percent(share)}" for name, share in pairs]
+        return ", ".join(texts) + (" …" if len(values) > _SHOWN_CLASSES else "")
+
+    def rules(self) -> list[tuple[str, float]]:
+        """This model and the rules without one, cheapest kept in the order of the summary."""
+        found = [(self.words["this_model"], self.summary["expected_cost"])]
+        return found + [
+            (self._baseline_name(key), cost) for key, cost in self.summary["baselines"].items()
+        ]
+
+    def _baseline_name(self, key: str) -> str:
+        known = {"the likeliest class": "likeliest", "plain model": "plain"}
+        if key in known:
+            return self.words[known[key]]
+        return self.quoted(key.removeprefix("always "))
+
+    def verdict(self) -> str:
+        cost = self.summary["expected_cost"]
+        constant = {
+            key: value
+            for key, value in self.summary["baselines"].items()
+            if key.startswith("always ")
+        }
+        best = min(constant, key=lambda key: constant[key])
+        values = {
+            "cost": self.numbers.cost(cost),
+            "other": self.numbers.cost(constant[best]),
+            "rule": self._baseline_name(best),
+        }
+        if cost < constant[best]:
+            saved = 1.0 - cost / constant[best]
+            return self.say("verdict_better", percent=self.numbers.percent(saved), **values)
+        return self.say("verdict_worse", **values)
+
+    def cards(self) -> list[dict[str, Any]]:
+        """The few numbers that come first: key, label, value, its text and a note."""
+        summary, numbers = self.summary, self.numbers
+        positive = clipped(summary["positive"], 28)
+        place = summary["classes"].index(summary["positive"])
+        spread = numbers.rough(1.96 * summary["expected_cost_se"])
+        cost = summary["expected_cost"]
+        found = [
+            self._card("cost", self.words["card_cost"], cost, numbers.cost(cost))
+            | {"note": self.say("plus_minus", value=spread)}
+        ]
+        if summary["threshold"] is not None:
+            label = self.say("card_threshold", name=positive)
+            threshold = summary["threshold"]
+            found.append(self._card("threshold", label, threshold, numbers.percent(threshold)))
+        if len(summary["classes"]) == 2:
+            decided = summary["decisions_per_1000"][place]
+            label = self.say("card_decided", name=positive)
+            found.append(self._card("decided", label, decided, numbers.fixed(decided, 1)))
+        if any(summary["abstentions"]):
+            left = summary["abstentions_per_1000"]
+            label = self.words["card_abstained"]
+            found.append(self._card("abstained", label, left, numbers.fixed(left, 1)))
+        for key in ("auc", "log_loss"):
+            if summary[key] is not None:
+                text = numbers.short(summary[key])
+                found.append(self._card(key, self.words[f"card_{key}"], summary[key], text))
+        size = summary.get("model", {}).get("size")
+        if size is not None and size["count"] is not None:
+            label = self.words[f"card_{size['unit']}"]
+            found.append(self._card("size", label, size["count"], numbers.whole(size["count"])))
+        return found
+
+    @staticmethod
+    def _card(key: str, label: str, value: float, text: str) -> dict[str, Any]:
+        return {"key": key, "label": label, "value": repr(value), "text": text, "note": None}
+
+    def proofs(self) -> list[dict[str, str]]:
+        """Certificates: a title, what is certain, and what that assumes."""
+        return [self._proof(entry) for entry in self.summary["certificates"]]
+
+    def _proof(self, entry: dict[str, Any]) -> dict[str, str]:
+        kind, number = entry["kind"], self.numbers
+        if kind == "given":
+            return {key: str(entry.get(key, "")) for key in ("title", "says", "assumes")}
+        values: dict[str, Any] = {}
+        shown = number.cost if kind == "measured" else number.short
+        for key in ("value", "low", "high", "gap"):
+            if entry.get(key) is not None:
+                values[key] = shown(entry[key])
+        sentence = f"{kind}_s"
+        if kind == "measured":
+            values["rows"] = number.whole(entry["rows"])
+        elif kind == "gap":
+            scale = entry["objective"]
+            values["of"] = (
+                "" if scale is None else self.say("gap_of", objective=number.short(scale))
+            )
+        elif kind in ("pac_bayes", "c_bound", "compression", "excess_risk"):
+            values["value"] = number.percent(entry["value"])
+            values["name"] = entry.get("name")
+            sentence = "pac_bayes_each" if entry.get("each_class") else sentence
+        elif kind == "minimax":
+            values["prior"] = self.shares(entry["prior"])
+        elif kind == "held_out_risks":
+            pairs = zip(self.summary["classes"][:_SHOWN_CLASSES], entry["risks"], strict=False)
+            values["risks"] = ", ".join(f"{clipped(c, 30)} {number.short(r)}" for c, r in pairs)
+        assumption = str(entry.get("assumption", ""))
+        if assumption:
+            assumption = assumption[0].upper() + assumption[1:].rstrip(".") + "."
+        return {
+            "title": self.words[f"{kind}_t"],
+            "says": self.say(sentence, **values),
+            "assumes": self.say(f"{kind}_a", assumption=assumption).strip(),
+        }
+
+    def model_lead(self) -> str:
+        model, whole = self.summary["model"], self.numbers.whole
+        family = model["family"]
+        if model["kind"] == "additive":
+            text = self.say(
+                "model_additive",
+                family=family,
+                terms=whole(model["n_terms"]),
+                columns=whole(model["n_columns"]),
+                rows=whole(model["described_rows"]),
+            )
+            if model["form"] is None:
+                return f"{text} {self.words['model_large']}"
+            if len(model["form"]["intercept"]) > 1:
+                return f"{text} {self.words['score_of_each']}"
+            last = clipped(self.summary["classes"][-1], 40)
+            return f"{text} {self.say('score_of', name=last)}"
+        if model["kind"] == "rules":
+            return self.say("model_rules", family=family, rules=whole(model["n_rules"]))
+        if model["kind"] == "profiles":
+            return self.say("model_profiles", family=family, profiles=whole(model["n_profiles"]))
+        return self.say("model_other", family=family)
+
+    def listing(self) -> dict[str, Any] | None:
+        """The model as a table, when it is one: rules, profiles, or parts too many to draw."""
+        model, number, w = self.summary["model"], self.numbers, self.words
+        if model["kind"] == "profiles":
+            heads = [w["t_profile"], w["t_rows"], w["t_decides"]]
+            rows = [
+                [
+                    clipped("; ".join(one["name"]), 160),
+                    number.percent(one["mass"]),
+                    self._decided(one["decides"]),
+                ]
+                for one in model["profiles"]
+            ]
+            return {"heads": heads, "rows": rows}
+        if model["kind"] == "rules":
+            rows = [[clipped(text, 160), number.short(weight)] for weight, text in model["rules"]]
+            return {"heads": [w["t_says"], w["t_weight"]], "rows": rows}
+        if model["kind"] == "additive" and model["form"] is None:
+            rows = [[clipped(name, 120), number.short(size)] for name, size in model["importance"]]
+            return {"heads": [w["t_part"], w["effect"].format(value="").strip()], "rows": rows}
+        return None
+
+    def _decided(self, chances: list[float]) -> str:
+        classes = self.summary["classes"]
+        likely = [(chance, k) for k, chance in enumerate(chances) if chance > 1e-9]
+        if len(likely) == 1:
+            return clipped(classes[likely[0][1]], 40)
+        return ", ".join(
+            f"{clipped(classes[k], 30)} {self.numbers.percent(chance)}"
+            for chance, k in sorted(likely, reverse=True)
+        )
+
+    def candidates(self) -> dict[str, Any] | None:
+        """The candidates that were compared, as heads and rows of texts."""
+        table = self.summary["comparison"]
+        if table is None:
+            return None
+        wanted = [
+            ("candidate", "t_candidate"),
+            ("cost", "t_cost"),
+            ("size", "t_size"),
+            ("worst_class_risk", "t_worst_risk"),
+            ("log_loss", "t_log_loss"),
+            ("auc", "t_auc"),
+            ("fit_seconds", "t_seconds"),
+            ("certificate", "t_certificate"),
+        ]
+        kept = [(column, head) for column, head in wanted if column in table]
+        chosen = table.get("chosen", [False] * len(table["candidate"]))
+        costs = [math.inf if cost is None else cost for cost in table["cost"]]
+        order = sorted(range(len(costs)), key=costs.__getitem__)
+        return {
+            "heads": [self.words[head] for _, head in kept],
+            "rows": [
+                {
+                    "chosen": bool(chosen[r]),
+                    "cells": [self._cell(table[column][r], column) for column, _ in kept],
+                }
+                for r in order
+            ],
+        }
+
+    def _cell(self, value: Any, column: str) -> str:
+        if value is None:
+            return "–"  # noqa: RUF001
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return clipped(value, 80)
+        counted = column in ("size", "fit_seconds")
+        return self.numbers.short(value) if counted else self.numbers.cost(value)
+
+    def counts(self) -> dict[str, Any]:
+        """Truth by decision, with the share decided right."""
+        summary = self.summary
+        heads = [clipped(name, 40) for name in summary["classes"]]
+        abstains = any(summary["abstentions"])
+        rows = []
+        for k, counts in enumerate(summary["confusion"]):
+            cells = counts + ([summary["abstentions"][k]] if abstains else [])
+            total = sum(cells) if abstains else sum(counts)
+            right = self.numbers.percent(counts[k] / total) if total else "–"  # noqa: RUF001
+            rows.append(
+                {
+                    "name": heads[k],
+                    "cells": [self.numbers.whole(count) for count in cells],
+                    "right": k,
+                    "recall": right,
+                }
+            )
+        return {"heads": heads + ([self.words["abstained"]] if abstains else []), "rows": rows}

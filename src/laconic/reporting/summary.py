@@ -1,0 +1,208 @@
+"""One plain dict that says what a decision model does on rows it has not seen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import log_loss, roc_auc_score
+
+from laconic.reporting.certificates import certificates_of
+from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
+from laconic.reporting.map import map_rows
+from laconic.reporting.measured import Measured, decision_model, measure
+from laconic.reporting.shapes import describe_model, form_of
+
+FORMAT = "laconic report 1"
+BULKY = ("model", "map", "sliders", "mix", "reliability")
+"""Keys that only the page needs; without them the dict stays small enough to read."""
+
+
+def summarise(
+    model: Any,
+    X: Any,
+    y: Any,
+    costs: Any = None,
+    *,
+    positive: Any = None,
+    n_train: int | None = None,
+    comparison: Any = None,
+    certificates: list[dict[str, Any]] | None = None,
+    baseline: Any = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Measure ``model`` on test rows.
+
+    Parameters
+    ----------
+    model : fitted DecisionClassifier, or any fitted classifier
+        A ``LaconicClassifier`` is read through its ``decision_``.
+    X, y : rows that the fit has not seen, and their classes
+    costs : as in DecisionClassifier, default=None
+        Rows are the true class, columns the decision. None: those of the model.
+    positive : class, default=None
+        The class that the threshold and the curves are about. None: the rarer one in ``y``.
+    n_train : int, default=None
+        Rows of the fit; None when that is not known.
+    comparison : frame or mapping of columns, default=None
+        Candidates that were compared: ``candidate``, ``cost``, ``size`` and, when known,
+        ``cost_se``, ``worst_class_risk``, ``log_loss``, ``auc``, ``fit_seconds``, ``certificate``,
+        ``chosen``.
+    certificates : list of dict, default=None
+        More certificates, each with ``title``, ``says`` and ``assumes``.
+    baseline : fitted classifier, default=None
+        A plain model, for instance logistic regression, to compare with.
+    seed : int, default=0
+        Of the rows drawn for the map.
+
+    Returns
+    -------
+    dict
+        Numbers, texts, lists and dicts only: ``json.dumps`` takes it, and equal models on equal
+        rows give equal dicts.
+    """
+    if comparison is None:
+        comparison = getattr(model, "comparison_", None)
+    model = decision_model(model, costs)
+    rows = measure(model, X, y, costs)
+    k = _positive_place(rows, positive)
+    sliders = slider_table(rows, k, baseline, X)
+    trust = reliability(rows, k, sliders)
+    described = describe_model(rows, X, k)
+    spread = _headline(rows)
+    found = {
+        "format": FORMAT,
+        "classes": [str(name) for name in rows.classes],
+        "shares": (rows.class_rows / rows.n_rows).tolist(),
+        "positive": str(rows.classes[k]),
+        "rows": {"train": None if n_train is None else int(n_train), "test": rows.n_rows},
+        "costs": rows.costs.tolist(),
+        "reject_cost": rows.reject_cost,
+        "prior": None if rows.prior is None else rows.prior.tolist(),
+        "prior_factors": _prior_factors(rows),
+        **spread,
+        "baselines": _baselines(rows, sliders),
+        **_threshold_numbers(rows, k, sliders),
+        "certificates": certificates_of(rows, spread["expected_cost"], spread["expected_cost_se"]),
+        "comparison": columns_of(comparison),
+        "model": described,
+        "sliders": sliders,
+        "mix": class_mix(rows),
+        "reliability": trust,
+        "map": map_rows(
+            rows,
+            X,
+            form=form_of(rows.inner)[0],
+            zone=trust[0].get("zone") if trust else None,
+            k=k,
+            seed=seed,
+        ),
+    }
+    for more in certificates or []:
+        found["certificates"].append({"kind": "given", "value": None, **more})
+    return found
+
+
+def compact(summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary without what only the page needs, nor the seconds that change at every run."""
+    found = {key: value for key, value in summary.items() if key not in BULKY}
+    if found["comparison"] is not None:
+        kept = {k: v for k, v in found["comparison"].items() if k != "fit_seconds"}
+        found["comparison"] = kept
+    return found
+
+
+def _positive_place(rows: Measured, positive: Any) -> int:
+    if positive is None:
+        counts = rows.class_rows
+        rarest = int(counts.argmin())
+        return rows.n_classes - 1 if counts[rarest] == counts[-1] else rarest
+    if positive not in rows.classes:
+        raise ValueError(f"positive={positive!r} is not one of the classes {rows.classes}.")
+    return rows.classes.index(positive)
+
+
+def _prior_factors(rows: Measured) -> list[float]:
+    """By what the rule multiplies each probability before it normalises them."""
+    if rows.prior is None or rows.train_prior is None:
+        return [1.0] * rows.n_classes
+    seen = rows.train_prior > 0
+    safe = np.where(seen, rows.train_prior, 1.0)
+    return np.where(seen, rows.prior / safe, 0.0).tolist()  # type: ignore[no-any-return]
+
+
+def _headline(rows: Measured) -> dict[str, Any]:
+    """Costs at the deployed class mix; without a ``prior`` that is the mix of the rows."""
+    cost = rows.cost_of_rows()
+    counts = rows.confusion()
+    weight = np.ones(rows.n_rows)
+    if rows.prior is not None:
+        weight = (rows.prior / np.maximum(rows.class_rows, 1))[rows.truth]
+    weight = weight / weight.sum()
+    mean = float(weight @ cost)
+    # within classes, since their shares are given and not drawn
+    variance = 0.0
+    for code in range(rows.n_classes):
+        of_class = rows.truth == code
+        if of_class.any():
+            share = float(weight[of_class].sum())
+            variance += share**2 * float(cost[of_class].var()) / int(of_class.sum())
+    decided = mix(class_mix(rows), [0] * rows.n_classes)["decided"]
+    return {
+        "confusion": counts[:, : rows.n_classes].tolist(),
+        "abstentions": counts[:, rows.n_classes].tolist(),
+        "decisions_per_1000": decided[: rows.n_classes],
+        "abstentions_per_1000": decided[rows.n_classes] if len(decided) > rows.n_classes else 0.0,
+        "expected_cost": mean,
+        "expected_cost_se": math.sqrt(variance),
+    }
+
+
+def _baselines(rows: Measured, sliders: Any) -> dict[str, float]:
+    still = mix(class_mix(rows), [0] * rows.n_classes)
+    found = {
+        f"always {name}": cost for name, cost in zip(rows.classes, still["always"], strict=True)
+    }
+    if rows.proba is not None:
+        shares = np.array(still["shares"])
+        likeliest = rows.costs[rows.truth, rows.proba.argmax(axis=1)]
+        risks = np.bincount(rows.truth, likeliest, minlength=rows.n_classes)
+        found["the likeliest class"] = float(shares @ (risks / np.maximum(rows.class_rows, 1)))
+    if sliders is not None and len(sliders["rules"]) > 1:
+        found["plain model"] = play(sliders, rule=1)["cost"]
+    return found
+
+
+def _threshold_numbers(rows: Measured, k: int, sliders: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"log_loss": None, "threshold": None, "auc": None}
+    if rows.raw is None:
+        return found
+    found["log_loss"] = float(log_loss(rows.truth, rows.raw, labels=range(rows.n_classes)))
+    if sliders is not None:
+        found["threshold"] = play(sliders)["threshold"]
+    if rows.n_classes == 2 and rows.class_rows.all():
+        found["auc"] = float(roc_auc_score(rows.truth == k, rows.raw[:, k]))
+    return found
+
+
+def columns_of(comparison: Any) -> dict[str, list[Any]] | None:
+    """Columns of plain values from a mapping or a frame."""
+    if comparison is None:
+        return None
+    if not isinstance(comparison, dict):
+        names = list(comparison.columns)
+        comparison = {name: comparison[name] for name in names}
+    found = {str(name): [_plain(cell) for cell in column] for name, column in comparison.items()}
+    for needed in ("candidate", "cost", "size"):
+        if needed not in found:
+            raise ValueError(f"comparison lacks the column {needed!r}; it has {sorted(found)}.")
+    return found
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return None
+    return cell if cell is None or isinstance(cell, bool | int | float) else str(cell)

@@ -1,0 +1,431 @@
+# ruff: noqa: E501 (sentences are kept on one line, with the punctuation of their language)
+"""Every sentence of the report, in English and in French, side by side."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+LANGUAGES = ("en", "fr")
+
+# key: (English, French); braces are filled in when the sentence is used
+_WORDS: dict[str, tuple[str, str]] = {
+    # header
+    "skip": ("Skip to the numbers", "Aller aux chiffres"),
+    "title": ("Decision report", "Rapport de décision"),
+    "measured_held_out": (
+        "Every number is measured on {test} rows that the fit did not see ({train} rows were used for the fit).",
+        "Chaque chiffre est mesuré sur {test} lignes que l'apprentissage n'a pas vues ({train} lignes ont servi à l'apprentissage).",
+    ),
+    "measured_given": (
+        "Every number is measured on the {test} rows handed to the report; they are honest if the fit has not seen these rows.",
+        "Chaque chiffre est mesuré sur les {test} lignes confiées au rapport ; ils sont honnêtes si l'apprentissage n'a pas vu ces lignes.",
+    ),
+    "at_prior": (
+        "Costs are reweighted to the class mix where the model will be used: {mix}.",
+        "Les coûts sont ramenés à la répartition des classes là où le modèle servira : {mix}.",
+    ),
+    "verdict_better": (
+        "Deciding with this model costs {cost} per case, {percent} less than the best rule without a model ({rule}: {other}).",
+        "Décider avec ce modèle coûte {cost} par cas, {percent} de moins que la meilleure règle sans modèle ({rule} : {other}).",
+    ),
+    "verdict_worse": (
+        "Deciding with this model costs {cost} per case; a rule without a model ({rule}) costs {other}: the model does not pay here.",
+        "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle ({rule}) coûte {other} : le modèle ne se justifie pas ici.",
+    ),
+    "always": ("always “{name}”", "toujours « {name} »"),
+    "likeliest": ("the likeliest class", "la classe la plus probable"),
+    "plain": ("plain logistic regression", "régression logistique simple"),
+    "this_model": ("this model", "ce modèle"),
+    # cards
+    "card_cost": ("expected cost per case", "coût moyen par cas"),
+    "card_threshold": ("decide “{name}” from probability", "décider « {name} » dès la probabilité"),
+    "card_decided": ("decided “{name}” per 1,000 cases", "décidés « {name} » pour 1 000 cas"),
+    "card_abstained": ("left to a person per 1,000", "laissés à une personne pour 1 000"),
+    "card_auc": ("area under the ROC curve", "aire sous la courbe ROC"),
+    "card_log_loss": ("log loss", "perte logarithmique"),
+    "card_columns": ("variables read by the model", "variables lues par le modèle"),
+    "card_rules": ("rules that vote", "règles qui votent"),
+    "card_profiles": ("profiles", "profils"),
+    "plus_minus": ("± {value} (95 %)", "± {value} (95 %)"),
+    # sections
+    "nav": ("Sections", "Sections"),
+    "h_play": ("Costs and class mix", "Coûts et répartition des classes"),
+    "h_trust": ("Can the probabilities be believed?", "Peut-on croire les probabilités ?"),
+    "h_model": ("The model", "Le modèle"),
+    "h_what_if": ("What if", "Et si"),
+    "h_proofs": (
+        "What is certain, and what it assumes",
+        "Ce qui est certain, et sous quelles hypothèses",
+    ),
+    "h_size": ("Size against cost", "Taille et coût"),
+    "h_map": ("Map of the rows", "Carte des lignes"),
+    "h_counts": ("Truth and decision", "Vérité et décision"),
+    "no_script": (
+        "The sliders and drawings need JavaScript, which runs in this page only; the tables below do not.",
+        "Les curseurs et dessins demandent JavaScript, exécuté dans cette page seulement ; les tableaux ci-dessous s'en passent.",
+    ),
+    # sliders
+    "play_lead": (
+        "Move a slider: the rule of least expected cost, its decisions and what they cost follow at once. The numbers are counts of the measured rows, not estimates between them.",
+        "Déplacez un curseur : la règle de moindre coût, ses décisions et leur prix suivent aussitôt. Les chiffres sont des comptages sur les lignes mesurées, sans interpolation.",
+    ),
+    "play_abstains": (
+        "The model may also abstain; here it is made to decide every case.",
+        "Le modèle peut aussi s'abstenir ; ici il doit trancher chaque cas.",
+    ),
+    "s_ratio": ("A missed “{name}” costs as much as", "Un « {name} » manqué coûte autant que"),
+    "s_ratio_unit": ("{value} false alarms", "{value} fausses alertes"),
+    "s_prior": ("Share of “{name}” among cases", "Part de « {name} » parmi les cas"),
+    "s_share_of": ("Share of “{name}”", "Part de « {name} »"),
+    "reset": ("Back to the model's own setting", "Revenir au réglage du modèle"),
+    "o_threshold": ("decide “{name}” from probability", "décider « {name} » dès la probabilité"),
+    "o_decided": ("decided “{name}” per 1,000", "décidés « {name} » pour 1 000"),
+    "o_hits": ("of them right", "dont justes"),
+    "o_false": ("false alarms per 1,000", "fausses alertes pour 1 000"),
+    "o_missed": ("missed per 1,000", "manqués pour 1 000"),
+    "o_cost": ("expected cost per case", "coût moyen par cas"),
+    "t_rule": ("rule", "règle"),
+    "t_cost": ("cost per case", "coût par cas"),
+    "t_against": ("against this model", "par rapport au modèle"),
+    "ceiling": ("ceiling whatever the mix", "plafond quelle que soit la répartition"),
+    "ceiling_note": (
+        "With its cut moved to a probability of {cut}, this model never costs more than {cost} per case, whatever the class mix: that is the ceiling, measured on these rows.",
+        "En plaçant le seuil à une probabilité de {cut}, ce modèle ne coûte jamais plus de {cost} par cas, quelle que soit la répartition : c'est le plafond, mesuré sur ces lignes.",
+    ),
+    "safe_note": (
+        "Today's threshold, left as it is, stays under the ceiling while the share of “{name}” is between {low} and {high}.",
+        "Le seuil actuel, inchangé, reste sous le plafond tant que la part de « {name} » est entre {low} et {high}.",
+    ),
+    "safe_none": (
+        "At these costs, today's threshold is never under the ceiling.",
+        "À ces coûts, le seuil actuel n'est jamais sous le plafond.",
+    ),
+    "c_threshold": ("Cost against the threshold", "Coût selon le seuil"),
+    "c_threshold_x": ("threshold on the probability", "seuil de probabilité"),
+    "c_prior": ("Cost against the class mix", "Coût selon la répartition"),
+    "c_prior_x": ("share of “{name}”", "part de « {name} »"),
+    "adapts": ("this model, following the mix", "ce modèle, suivant la répartition"),
+    "stays": ("today's threshold, left as it is", "seuil actuel, inchangé"),
+    "mix_lead": (
+        "The decisions of each class stay as measured; what moves is how often each class comes. Risk is then linear in the shares.",
+        "Les décisions de chaque classe restent celles mesurées ; seule bouge la fréquence des classes. Le risque est alors linéaire en ces parts.",
+    ),
+    "t_class": ("class", "classe"),
+    "t_share": ("share", "part"),
+    "t_risk": ("cost within the class", "coût dans la classe"),
+    "t_decided": ("decided per 1,000", "décidés pour 1 000"),
+    "t_worst": ("worst class", "pire classe"),
+    "abstained": ("left to a person", "laissé à une personne"),
+    # reliability
+    "trust_lead": (
+        "Each point is a group of rows: predicted probability across, share observed up; bars are 95 % intervals. On the diagonal, predictions come true.",
+        "Chaque point est un groupe de lignes : probabilité prédite en abscisse, part observée en ordonnée ; les barres sont des intervalles à 95 %. Sur la diagonale, les prédictions se réalisent.",
+    ),
+    "trust_zone": (
+        "Where the decision is taken: {rows} rows have a probability between {low} and {high}; the threshold is {cut}.",
+        "Là où se prend la décision : {rows} lignes ont une probabilité entre {low} et {high} ; le seuil est {cut}.",
+    ),
+    "trust_mix": (
+        "Probabilities are those of the model before any correction for another class mix.",
+        "Les probabilités sont celles du modèle avant toute correction de répartition.",
+    ),
+    "trust_none": (
+        "This rule decides without class probabilities, so there is nothing to check here.",
+        "Cette règle décide sans probabilités de classe : rien à vérifier ici.",
+    ),
+    "trust_all": ("all rows", "toutes les lignes"),
+    "trust_near": ("near the threshold", "près du seuil"),
+    "x_predicted": ("predicted probability", "probabilité prédite"),
+    "y_observed": ("observed share", "part observée"),
+    "choose_class": ("Class", "Classe"),
+    # model
+    "model_additive": (
+        "{family}: a sum of {terms} parts that read {columns} variables. Each drawing is what one part adds to the score; they are ordered by how much they move it. Shares and class rates come from {rows} measured rows.",
+        "{family} : une somme de {terms} parts qui lisent {columns} variables. Chaque dessin est ce qu'une part ajoute au score ; elles sont rangées par leur effet. Parts de lignes et taux viennent de {rows} lignes mesurées.",
+    ),
+    "model_large": (
+        "The model is too large to be computed inside a page of this size; its parts are listed by how much they move the score.",
+        "Le modèle est trop grand pour être calculé dans cette page ; ses parts sont rangées par leur effet sur le score.",
+    ),
+    "model_rules": (
+        "{family}: {rules} rules vote, each with its weight.",
+        "{family} : {rules} règles votent, chacune avec son poids.",
+    ),
+    "model_profiles": (
+        "{family}: rows fall into {profiles} profiles, and each profile has its decision. The heaviest are listed.",
+        "{family} : les lignes tombent dans {profiles} profils, et chaque profil a sa décision. Les plus lourds sont listés.",
+    ),
+    "model_other": (
+        "{family}: this model is not a sum of readable parts, so there is nothing to draw. Its decisions are judged as any other's.",
+        "{family} : ce modèle n'est pas une somme de parts lisibles, il n'y a donc rien à dessiner. Ses décisions sont jugées comme les autres.",
+    ),
+    "more_terms": ("Show {count} more variables", "Montrer {count} autres variables"),
+    "for_class": ("Contribution to class", "Contribution à la classe"),
+    "effect": ("effect {value}", "effet {value}"),
+    "x_adds": ("adds to the score", "ajoute au score"),
+    "t_part": ("part", "partie"),
+    "t_rows": ("rows", "lignes"),
+    "t_rate": ("share of “{name}”", "part de « {name} »"),
+    "t_weight": ("weight", "poids"),
+    "t_adds": ("adds", "ajoute"),
+    "t_says": ("rule", "règle"),
+    "t_profile": ("profile", "profil"),
+    "t_decides": ("decision", "décision"),
+    "table_of": ("Table of the parts", "Tableau des parties"),
+    "missing": ("missing", "manquant"),
+    "other": ("any other", "tout autre"),
+    "other_texts": ("other", "autre"),
+    "yes": ("yes", "oui"),
+    "no": ("no", "non"),
+    "intercept": ("start", "départ"),
+    # what if
+    "what_if_lead": (
+        "Describe a case; the score, the probability and the decision are computed here, with the costs and class mix chosen above. Empty means missing.",
+        "Décrivez un cas ; score, probabilité et décision sont calculés ici, avec les coûts et la répartition choisis plus haut. Vide signifie manquant.",
+    ),
+    "what_if_none": (
+        "A case cannot be computed in the page for this kind of model.",
+        "Un cas ne peut pas être calculé dans la page pour ce type de modèle.",
+    ),
+    "w_decision": ("decision", "décision"),
+    "w_probability": ("probability of “{name}”", "probabilité de « {name} »"),
+    "w_score": ("score", "score"),
+    "w_reasons": (
+        "Reasons: what moved the score most",
+        "Raisons : ce qui a le plus déplacé le score",
+    ),
+    "w_bad": ("“{name}” is not a number", "« {name} » n'est pas un nombre"),
+    "w_more": ("Show all {count} variables", "Montrer les {count} variables"),
+    # certificates
+    "assumes": ("Assumes", "Suppose"),
+    "measured_t": ("Measured cost", "Coût mesuré"),
+    "measured_s": (
+        "On {rows} rows the decisions cost {value} per case; with 95 % confidence the long-run cost is between {low} and {high}.",
+        "Sur {rows} lignes, les décisions coûtent {value} par cas ; à 95 %, le coût à long terme est entre {low} et {high}.",
+    ),
+    "measured_a": (
+        "the measured rows are like the cases to come, independent of each other and of the fit; the class mix is the one shown.",
+        "les lignes mesurées ressemblent aux cas à venir, sont indépendantes entre elles et de l'apprentissage ; la répartition est celle affichée.",
+    ),
+    "gap_t": ("Distance to the best of its family", "Distance au meilleur de sa famille"),
+    "gap_s": (
+        "No model of this family has a training criterion more than {value} below this one{of}.",
+        "Aucun modèle de cette famille n'a un critère d'apprentissage plus bas de plus de {value}{of}.",
+    ),
+    "gap_of": (" (its value is {objective})", " (il vaut {objective})"),
+    "gap_a": (
+        "nothing about the data: it is a proof by duality on the training rows, and it says nothing of new rows.",
+        "rien sur les données : c'est une preuve par dualité sur les lignes d'apprentissage, qui ne dit rien de nouvelles lignes.",
+    ),
+    "edited_t": ("Edited by hand", "Modifié à la main"),
+    "edited_s": (
+        "Parts of the model were changed after the fit, so no distance to the best model is known.",
+        "Des parties du modèle ont été changées après l'apprentissage : la distance au meilleur modèle est inconnue.",
+    ),
+    "edited_a": ("nothing.", "rien."),
+    "pac_bayes_t": (
+        "Bound on the error rate (PAC-Bayes)",
+        "Borne sur le taux d'erreur (PAC-Bayes)",
+    ),
+    "pac_bayes_s": (
+        "With 95 % confidence, the vote errs on at most {value} of new rows ({name}).",
+        "À 95 %, le vote se trompe sur au plus {value} des nouvelles lignes ({name}).",
+    ),
+    "pac_bayes_each": (
+        "With 95 % confidence for each class against the rest, its vote errs on at most {value} of new rows ({name}).",
+        "À 95 % pour chaque classe contre le reste, son vote se trompe sur au plus {value} des nouvelles lignes ({name}).",
+    ),
+    "pac_bayes_a": (
+        "rows drawn independently from one source, all errors counted equal. {assumption}",
+        "lignes tirées indépendamment d'une même source, toutes les erreurs comptant autant. {assumption}",
+    ),
+    "c_bound_t": ("C-bound", "C-borne"),
+    "c_bound_s": (
+        "From the mean and spread of its margins, the vote errs on at most {value} of the training rows.",
+        "D'après la moyenne et la dispersion de ses marges, le vote se trompe sur au plus {value} des lignes d'apprentissage.",
+    ),
+    "c_bound_a": (
+        "nothing for the training rows; for new rows it is a guide, not a guarantee.",
+        "rien pour les lignes d'apprentissage ; pour de nouvelles lignes c'est un repère, pas une garantie.",
+    ),
+    "minimax_t": ("Worst class risk", "Pire risque de classe"),
+    "minimax_s": (
+        "On these profiles no rule has a worst class risk below {value}; this one is within {gap} of it. The least favourable mix is {prior}.",
+        "Sur ces profils, aucune règle n'a un pire risque de classe sous {value} ; celle-ci en est à {gap} près. La répartition la moins favorable est {prior}.",
+    ),
+    "minimax_a": (
+        "the shares of the profiles within each class are those learned; the class mix may be anything allowed.",
+        "les parts des profils dans chaque classe sont celles apprises ; la répartition des classes est libre.",
+    ),
+    "held_out_risks_t": (
+        "Class risks on rows held out",
+        "Risques de classe sur lignes tenues à l'écart",
+    ),
+    "held_out_risks_s": (
+        "On training rows held out in turn, the class risks are {risks}; the worst is {value}.",
+        "Sur des lignes d'apprentissage tenues à l'écart à tour de rôle, les risques de classe sont {risks} ; le pire est {value}.",
+    ),
+    "held_out_risks_a": (
+        "rows independent of each other.",
+        "lignes indépendantes entre elles.",
+    ),
+    "compression_t": ("Compression", "Compression"),
+    "compression_s": (
+        "Given the model, the classes of the training rows take {value} fewer bits than with the class shares alone.",
+        "Connaissant le modèle, les classes des lignes d'apprentissage demandent {value} de bits en moins qu'avec les seules parts des classes.",
+    ),
+    "compression_a": (
+        "nothing for the training rows; near zero means that the variables say little.",
+        "rien pour les lignes d'apprentissage ; proche de zéro, les variables disent peu.",
+    ),
+    "excess_risk_t": ("Price of the surrogate loss", "Prix de la perte de substitution"),
+    "excess_risk_s": (
+        "Stopping where the fit stopped adds at most {value} to the error rate of the best score of this family.",
+        "S'arrêter là où l'apprentissage s'est arrêté ajoute au plus {value} au taux d'erreur du meilleur score de cette famille.",
+    ),
+    "excess_risk_a": (
+        "the loss is calibrated and the best score of the family is the best there is.",
+        "la perte est calibrée et le meilleur score de la famille est le meilleur possible.",
+    ),
+    # candidates
+    "size_lead": (
+        "All the candidates that were compared. Lower is cheaper, further left is shorter to read; bars are one standard error. The chosen one is marked.",
+        "Tous les candidats comparés. Plus bas est moins cher, plus à gauche est plus court à lire ; les barres sont une erreur type. Le modèle choisi est marqué.",
+    ),
+    "t_candidate": ("candidate", "candidat"),
+    "t_size": ("size", "taille"),
+    "t_log_loss": ("log loss", "perte log."),
+    "t_auc": ("AUC", "AUC"),
+    "t_seconds": ("fit, s", "apprentissage, s"),
+    "t_worst_risk": ("worst class risk", "pire risque de classe"),
+    "t_certificate": ("certificate", "certificat"),
+    "chosen": ("chosen", "choisi"),
+    "y_cost": ("expected cost per case", "coût moyen par cas"),
+    "x_size": ("size of the model", "taille du modèle"),
+    # map
+    "map_lead": (
+        "{rows} measured rows, drawn at random, on the two directions in which {columns} columns vary most ({variance} of their variance).",
+        "{rows} lignes mesurées, tirées au hasard, sur les deux directions où {columns} colonnes varient le plus ({variance} de leur variance).",
+    ),
+    "map_lead_parts": (
+        "{rows} measured rows, drawn at random, as the model sees them: on the two directions in which its {columns} parts vary most ({variance} of their variance).",
+        "{rows} lignes mesurées, tirées au hasard, telles que le modèle les voit : sur les deux directions où ses {columns} parts varient le plus ({variance} de leur variance).",
+    ),
+    "map_gray": (
+        "Ringed rows lie in the gray zone, where the probability is near the threshold.",
+        "Les lignes cerclées sont dans la zone grise, où la probabilité est proche du seuil.",
+    ),
+    "map_gray_many": (
+        "Ringed rows lie in the gray zone, where no class reaches one half.",
+        "Les lignes cerclées sont dans la zone grise, où aucune classe n'atteint un demi.",
+    ),
+    "score_of": (
+        "The score is for “{name}”: what adds to it speaks for “{name}”, what subtracts speaks against.",
+        "Le score est celui de « {name} » : ce qui s'y ajoute parle pour « {name} », ce qui s'en retranche parle contre.",
+    ),
+    "score_of_each": (
+        "There is one score for each class; choose the class to see what adds to it.",
+        "Il y a un score par classe ; choisissez la classe pour voir ce qui s'y ajoute.",
+    ),
+    "w_towards": (
+        "Plus speaks for “{name}”, minus against.",
+        "Plus parle pour « {name} », moins parle contre.",
+    ),
+    "map_none": ("There is no map: {why}.", "Pas de carte : {why}."),
+    "map_discs": (
+        "Rows at one place are spread into a disc.",
+        "Les lignes d'un même point sont étalées en disque.",
+    ),
+    "map_too_few": (
+        "there are fewer than two rows, or two columns that vary",
+        "il y a moins de deux lignes, ou de deux colonnes qui varient",
+    ),
+    "map_axis": (
+        "component {number} ({share} of the variance)",
+        "composante {number} ({share} de la variance)",
+    ),
+    "gray": ("gray zone", "zone grise"),
+    "map_arrows": (
+        "What weighs most on this map: {names}.",
+        "Ce qui pèse le plus sur cette carte : {names}.",
+    ),
+    "wrong": ("decided otherwise", "décidé autrement"),
+    # counts
+    "truth_decision": ("truth \\ decision", "vérité \\ décision"),
+    "recall": ("decided right", "bien décidés"),
+    "made_with": (
+        "Made with Laconic {version}. One file, no network.",
+        "Produit par Laconic {version}. Un fichier, sans réseau.",
+    ),
+}
+
+
+_NARROW = re.compile(r"(?<=\d) (?=%)|(?<=«) | (?=[»:;?!])")
+
+
+def words(language: str) -> dict[str, str]:
+    """All the sentences of a language.
+
+    >>> words("fr")["h_model"]
+    'Le modèle'
+    """
+    if language not in LANGUAGES:
+        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, got {language!r}.")
+    place = LANGUAGES.index(language)
+    # a number is not cut from its percent sign, nor French punctuation from its word
+    return {key: _NARROW.sub("\u00a0", texts[place]) for key, texts in _WORDS.items()}
+
+
+class Numbers:
+    """Numbers as a reader of the language expects them.
+
+    >>> Numbers("en").short(1234.5678), Numbers("fr").short(0.03846)
+    ('1,235', '0,03846')
+    """
+
+    def __init__(self, language: str) -> None:
+        self.french = language == "fr"
+
+    def _local(self, text: str) -> str:
+        if not self.french:
+            return text
+        return text.replace(",", "\u202f").replace(".", ",")
+
+    def whole(self, value: float) -> str:
+        return self._local(f"{value:,.0f}")
+
+    def fixed(self, value: float, digits: int) -> str:
+        return self._local(f"{value:,.{digits}f}")
+
+    def short(self, value: float) -> str:
+        """Four significant digits, no exponent while that can be read."""
+        size = abs(value)
+        if size >= 1000:
+            return self.whole(value)
+        if size and size < 1e-4:
+            return self._local(f"{value:.1e}")
+        return self._local(f"{value:.4g}")
+
+    def cost(self, value: float) -> str:
+        """Four significant digits, zeros kept, so that columns of costs line up."""
+        if not 1e-4 <= abs(value) < 1000:
+            return self.short(value)
+        return self._local(f"{value:#.4g}".rstrip("."))
+
+    def rough(self, value: float) -> str:
+        """Two significant digits: enough for a margin of error."""
+        return self._local(f"{value:.2g}")
+
+    def percent(self, value: float) -> str:
+        size = abs(value)
+        digits = 0 if size >= 0.1 else 1 if size >= 0.01 else 2 if size >= 0.001 else 4
+        text = f"{100 * value:.{digits}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return self._local(text) + "\u202f%"
+
+
+def clipped(text: Any, most: int = 80) -> str:
+    """A name as it is shown: one line, not endless."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
