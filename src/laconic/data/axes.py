@@ -22,7 +22,7 @@ Encoded = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 def _increasing(values: NDArray[np.float64], what: str) -> None:
-    if values.ndim != 1 or not np.isfinite(values).all() or (np.diff(values) <= 0).any():
+    if values.ndim != 1 or not np.isfinite(values).all() or (values[1:] <= values[:-1]).any():
         raise ValueError(f"{what} must be finite numbers in increasing order.")
 
 

@@ -1,0 +1,161 @@
+"""The main job beside logistic regression, boosted trees and explainable boosting.
+
+    python -m benchmarks laconic
+    python benchmarks/bench_laconic.py [--no-ebm] [--seeds 2,3] [set ...]
+
+Half of the rows train (two thirds of Adult), the others test; the rarer class is the positive one.
+Three cost ratios: 1 to 1, 1 to 10, and inverse to the class shares. Every peer gets the same
+decision layer. One thread; CPU seconds.
+"""
+
+from __future__ import annotations
+
+# ruff: noqa: E402
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from laconic import DecisionClassifier, LaconicClassifier, expected_cost
+from laconic.data.datasets import load
+
+SETS = (
+    "heart hepatitis sonar bupa ionosphere monks1 monks2 monks3 horsecolic cylinder breast "
+    "australian credit pima tictactoe german letterAB titanic hypothyroid sickeuthyroid spam "
+    "mushroom covtype drebin215 adult"
+).split()
+PEERS = ("logistic", "boosting", "ebm")
+_MOST_LEVELS = 250
+
+
+def read(name: str) -> tuple[Any, np.ndarray]:
+    """Rows and 0/1 labels, 1 for the rarer class; covtype is 7 against 1, 20,000 rows."""
+    data = load(name)
+    X, y = data.X, np.asarray(data.y)
+    if name == "covtype":
+        kept = np.flatnonzero((y == 1) | (y == 7))
+        kept = np.random.default_rng(0).choice(kept, 20_000, replace=False)
+        X, y = X.iloc[kept].reset_index(drop=True), y[kept]
+    classes, counts = np.unique(y, return_counts=True)
+    return X, (y == classes[counts.argmin()]).astype(int)
+
+
+def cost_ratios(y: np.ndarray) -> dict[str, dict[str, float]]:
+    share = float(y.mean())
+    return {
+        "1:1": {"fp": 1.0, "fn": 1.0},
+        "1:10": {"fp": 1.0, "fn": 10.0},
+        "inverse": {"fp": share, "fn": 1.0 - share},
+    }
+
+
+def _texts(X: Any) -> list[str]:
+    import pandas as pd
+
+    return [c for c in X.columns if not pd.api.types.is_numeric_dtype(X[c])]
+
+
+def peer(name: str, X: Any) -> tuple[Any, Any]:
+    """The peer and the rows prepared as it wants them."""
+    X, texts = X.copy(), _texts(X)
+    if name == "boosting":
+        for column in texts:
+            cells = X[column].astype("category")
+            top = cells.value_counts().index[:_MOST_LEVELS]
+            X[column] = cells.where(cells.isin(top)).cat.remove_unused_categories()
+        return HistGradientBoostingClassifier(random_state=0, categorical_features="from_dtype"), X
+    for column in texts:
+        X[column] = X[column].astype(object).where(X[column].notna(), "missing").astype(str)
+    if name == "ebm":
+        from interpret.glassbox import ExplainableBoostingClassifier
+
+        return ExplainableBoostingClassifier(n_jobs=1, random_state=0), X
+    numbers = make_pipeline(
+        SimpleImputer(add_indicator=True, keep_empty_features=True), StandardScaler()
+    )
+    columns = make_column_transformer(
+        (numbers, [c for c in X.columns if c not in texts]),
+        (OneHotEncoder(handle_unknown="ignore"), texts),
+    )
+    return make_pipeline(columns, LogisticRegression(max_iter=2000)), X
+
+
+def run(name: str, seed: int, peers: tuple[str, ...]) -> list[dict[str, Any]]:
+    X, y = read(name)
+    size = 0.5 if len(y) < 40_000 else 1 / 3
+    (train, test), *_ = StratifiedShuffleSplit(1, test_size=size, random_state=seed).split(X, y)
+    ratios = cost_ratios(y[train])
+    rows = [{"set": name, "seed": seed, "ratio": ratio} for ratio in ratios]
+    for row, costs in zip(rows, ratios.values(), strict=True):
+        start = time.process_time()
+        model = LaconicClassifier(costs, random_state=0).fit(X.iloc[train], y[train])
+        row["laconic cpu"] = time.process_time() - start
+        row["laconic"] = expected_cost(y[test], model.predict(X.iloc[test]), costs)
+        row["size"], row["chosen"] = model.size_, model.candidate_
+    for other in peers:
+        model, prepared = peer(other, X)
+        start = time.process_time()
+        model.fit(prepared.iloc[train], y[train])
+        seconds = time.process_time() - start
+        for row, costs in zip(rows, ratios.values(), strict=True):
+            rule = DecisionClassifier(model, costs=costs, prefit=True).fit(None, None)
+            row[other] = expected_cost(y[test], rule.predict(prepared.iloc[test]), costs)
+            row[f"{other} cpu"] = seconds
+    return rows
+
+
+def show(rows: list[dict[str, Any]], peers: tuple[str, ...]) -> None:
+    names = ("laconic", *peers)
+    print(f"| set | costs | {' | '.join(names)} | chosen | size | cpu, ebm / laconic |")
+    print("|---|---|" + "---|" * (len(names) + 3))
+    for row in rows:
+        costs = " | ".join(f"{row[name]:.4f}" for name in names)
+        ratio = row["ebm cpu"] / row["laconic cpu"] if "ebm cpu" in row else float("nan")
+        print(
+            f"| {row['set']} | {row['ratio']} | {costs} | {row['chosen']} | {row['size']:.0f} "
+            f"| {ratio:.1f} |"
+        )
+    for ratio in [*dict.fromkeys(row["ratio"] for row in rows), "all"]:
+        own = [row for row in rows if ratio in (row["ratio"], "all")]
+        means = " | ".join(f"{np.mean([row[name] for row in own]):.4f}" for name in names)
+        entries = f"{np.median([row['size'] for row in own]):.0f} (median)"
+        cpu = sum(row["laconic cpu"] for row in own)
+        faster = sum(row.get("ebm cpu", np.nan) for row in own) / cpu
+        print(f"| **mean** | {ratio} | {means} | | {entries} | {faster:.1f} |")
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sets", nargs="*", default=SETS)
+    parser.add_argument("--no-ebm", action="store_true")
+    parser.add_argument("--seeds", default="2")
+    given = parser.parse_args(words if words is not None else [])
+    peers = PEERS[:2] if given.no_ebm else PEERS
+    rows = []
+    for seed in map(int, given.seeds.split(",")):
+        for name in given.sets or SETS:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows += run(name, seed, peers)
+            print(f"{name} done", flush=True)
+    show(rows, peers)
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])
