@@ -33,11 +33,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from laconic import DecisionClassifier, LaconicClassifier, expected_cost
 from laconic.data.datasets import load
 
-SETS = (
-    "heart hepatitis sonar bupa ionosphere monks1 monks2 monks3 horsecolic cylinder breast "
-    "australian credit pima tictactoe german letterAB titanic hypothyroid sickeuthyroid spam "
-    "mushroom covtype drebin215 adult"
-).split()
+SETS = [
+    "heart", "hepatitis", "sonar", "bupa", "ionosphere", "monks1", "monks2", "monks3",
+    "horsecolic", "cylinder", "breast", "australian", "credit", "pima", "tictactoe", "german",
+    "letterAB", "titanic", "hypothyroid", "sickeuthyroid", "spam", "mushroom", "covtype",
+    "drebin215", "adult",
+]  # fmt: skip
 PEERS = ("logistic", "boosting", "ebm")
 _MOST_LEVELS = 250
 
