@@ -9,7 +9,7 @@ import pytest
 
 import laconic
 
-ROOMS = ["data", "criteria", "solvers", "estimators", "evaluation", "export", "report"]
+ROOMS = ["data", "criteria", "solvers", "estimators", "evaluation", "export", "reporting"]
 PACKAGE = Path(laconic.__file__).parent
 
 

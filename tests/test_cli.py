@@ -309,8 +309,12 @@ def test_explain_adds_up_and_tells_the_model(fitted, payments_csv, tmp_path):
     assert len(rows) == 1500
     for row in rows[:50]:
         adds = sum(float(row[f"adds {k}"]) for k in range(1, len(form.terms) + 1))
-        np.testing.assert_allclose(form.intercept[0] + adds, float(row["score"]), atol=1e-9)
+        np.testing.assert_allclose(adds - form.intercept[0], float(row["score"]), atol=1e-9)
+    # the score is that of the positive class, "fraud", the first of the two
+    score = model.estimator_.form_.score(model.estimator_._read_rows(pl.read_csv(payments_csv)))
+    np.testing.assert_allclose([float(row["score"]) for row in rows], -score[:, 0], atol=1e-12)
     words = run("explain", fitted).stdout
+    assert "score of fraud" in words
     assert all(name in words for name in form.columns)
 
 

@@ -207,15 +207,16 @@ def explain(
 ) -> None:
     """Why each row is decided as it is: the terms that move its score most, exactly."""
     from laconic.data.text_files import TextFormat
-    from laconic.export.model_file import load
+    from laconic.export.model_file import load, read_content
     from laconic.scoring import model_in_words, write_reasons
 
     loaded = load(model)
+    positive = (read_content(model)["summary"] or {}).get("positive")
     if data is None:
-        sys.stdout.write(model_in_words(loaded))
+        sys.stdout.write(model_in_words(loaded, positive))
         return
     text = TextFormat(separator, encoding)
-    write_reasons(loaded, data, out, text, tuple(key or ()), reasons)
+    write_reasons(loaded, data, out, text, tuple(key or ()), reasons, positive)
 
 
 @app.command()

@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -131,9 +132,13 @@ def write_reasons(
     text: TextFormat,
     key: tuple[str, ...] = (),
     n_reasons: int = 3,
+    positive: Any = None,
 ) -> None:
-    """Decision, score and the terms that move it most, for every row."""
-    form = additive_of(model)
+    """Decision, score and the terms that move it most, for every row.
+
+    With two classes the score is that of ``positive`` (default: the last class).
+    """
+    form = towards(additive_of(model), positive)
     if n_reasons < 1:
         raise ValueError("--reasons must be at least 1.")
     names = [" x ".join(term.columns) for term in form.terms]
@@ -181,9 +186,24 @@ def _cell(table: Table, name: str, i: int) -> str:
     return "missing" if np.isnan(value) else f"{value:.12g}"
 
 
-def model_in_words(model: DecisionClassifier) -> str:
+def towards(form: AdditiveScore, positive: Any) -> AdditiveScore:
+    """The same score with its sign turned, when the positive one of two classes is the first."""
+    if form.n_scores > 1 or positive is None or str(form.classes[0]) != str(positive):
+        return form
+    terms = tuple(_turned(term) for term in form.terms)
+    return replace(form, classes=form.classes[::-1], intercept=-form.intercept, terms=terms)
+
+
+def _turned(term: Term) -> Term:
+    if isinstance(term, LineTerm):
+        assert term.missing is not None
+        return replace(term, slope=-term.slope, missing=-term.missing)
+    return replace(term, values=-term.values)
+
+
+def model_in_words(model: DecisionClassifier, positive: Any = None) -> str:
     """Every term with its slots and what they add: the whole model as text."""
-    form = additive_of(model)
+    form = towards(additive_of(model), positive)
     heads = [str(form.classes[-1])] if form.n_scores == 1 else [str(c) for c in form.classes]
     lines = [
         f"{model.estimator_.family_}: score of {', '.join(heads)}",

@@ -81,8 +81,9 @@ class ReliabilityDisplay:
         zone : (p_min, p_max) or float, optional
             The zone to mark; one number is the width of the gray zone around the threshold.
         n_bins : int, default=10
-        strategy : {"quantile", "uniform"}, default="quantile"
-            Bins with equal numbers of rows, or of equal width.
+        strategy : {"quantile", "uniform", "expected"}, default="quantile"
+            Bins with equal numbers of rows, of equal width, or with equal sums of predictions: the
+            last shows a rare class, of which most rows are near zero.
         confidence : float, default=0.95
             Of each bin's Wilson interval. With weights, its size is the effective number of rows.
         pos_label, labels, sample_weight, name : optional
@@ -188,7 +189,13 @@ def _bin_edges(p: Floats, n_bins: int, strategy: str) -> Floats:
         return np.linspace(0.0, 1.0, n_bins + 1)
     if strategy == "quantile":
         return np.unique(np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)))
-    raise ValueError(f"strategy must be 'quantile' or 'uniform', got {strategy!r}.")
+    if strategy == "expected":
+        ordered = np.sort(p)
+        so_far = np.cumsum(ordered)
+        levels = so_far[-1] * np.arange(1, n_bins) / n_bins
+        inner = ordered[np.minimum(np.searchsorted(so_far, levels), len(p) - 1)]
+        return np.unique(np.concatenate([ordered[:1], inner, ordered[-1:]]))
+    raise ValueError(f"strategy must be 'quantile', 'uniform' or 'expected', got {strategy!r}.")
 
 
 def _reliability_bins(

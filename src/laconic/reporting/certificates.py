@@ -61,30 +61,34 @@ def _gap(model: Any) -> list[dict[str, Any]]:
 
 
 def _of_votes(model: Any) -> list[dict[str, Any]]:
-    found = []
+    found: list[dict[str, Any]] = []
     if hasattr(model, "pac_bayes_bounds"):
-        bounds = model.pac_bayes_bounds(1.0 - CONFIDENCE)
-        if bounds:
-            names = {bound.name for bound in bounds}
-            # with several votes a bound must hold for each of them: its largest value
-            worst = {
-                n: max((b for b in bounds if b.name == n), key=lambda b: b.value) for n in names
-            }
-            best = min(worst.values(), key=lambda b: (b.value, b.name))
-            found.append(
-                {
-                    "kind": "pac_bayes",
-                    "value": float(best.value),
-                    "name": best.name,
-                    "source": best.source,
-                    "assumption": best.assumption,
-                    "each_class": len(bounds) > len(names),
-                }
-            )
+        found += _best_bound(model)
     c_bound = _largest(model, "c_bound_")
     if c_bound is not None:
         found.append({"kind": "c_bound", "value": c_bound})
     return found
+
+
+def _best_bound(model: Any) -> list[dict[str, Any]]:
+    """The smallest bound, with the doubt shared among those it was chosen from."""
+    names = {bound.name for bound in model.pac_bayes_bounds(1.0 - CONFIDENCE)}
+    if not names:
+        return []
+    bounds = model.pac_bayes_bounds((1.0 - CONFIDENCE) / len(names))
+    # with several votes a bound must hold for each of them: its largest value
+    worst = [max((b for b in bounds if b.name == n), key=lambda b: b.value) for n in names]
+    best = min(worst, key=lambda bound: (bound.value, bound.name))
+    return [
+        {
+            "kind": "pac_bayes",
+            "value": float(best.value),
+            "name": best.name,
+            "source": best.source,
+            "assumption": best.assumption,
+            "each_class": len(bounds) > len(names),
+        }
+    ]
 
 
 def _of_minimax(model: Any) -> list[dict[str, Any]]:

@@ -281,12 +281,12 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "excess_risk_t": ("Price of the surrogate loss", "Prix de la perte de substitution"),
     "excess_risk_s": (
-        "Stopping where the fit stopped adds at most {value} to the error rate of the best score of this family.",
-        "S'arrêter là où l'apprentissage s'est arrêté ajoute au plus {value} au taux d'erreur du meilleur score de cette famille.",
+        "Stopping where the fit stopped adds at most {value} to the error rate on the training rows of the best score of this family.",
+        "S'arrêter là où l'apprentissage s'est arrêté ajoute au plus {value} au taux d'erreur, sur les lignes d'apprentissage, du meilleur score de cette famille.",
     ),
     "excess_risk_a": (
-        "the loss is calibrated and the best score of the family is the best there is.",
-        "la perte est calibrée et le meilleur score de la famille est le meilleur possible.",
+        "the best score of the family decides like the pointwise minimiser of its loss; it says nothing of the best possible classifier.",
+        "le meilleur score de la famille décide comme le minimiseur ponctuel de sa perte ; rien n'est dit du meilleur classifieur possible.",
     ),
     # candidates
     "size_lead": (
@@ -419,6 +419,8 @@ class Numbers:
 
     def percent(self, value: float) -> str:
         size = abs(value)
+        if 0 < size < 1e-6:
+            return self._local(f"{100 * value:.1e}") + "\u202f%"
         digits = 0 if size >= 0.1 else 1 if size >= 0.01 else 2 if size >= 0.001 else 4
         text = f"{100 * value:.{digits}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
