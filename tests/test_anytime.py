@@ -209,3 +209,28 @@ def test_searches_reach_the_certified_minimum_when_batches_are_whole():
     for kind in ("dgml", "dgml-ms", "dgml-vns"):
         found = search_weights(problem, kind, level=5, rng=np.random.default_rng(0))
         assert best.value - best.gap <= found.value <= best.value * 1.001
+
+
+def test_restarts_reach_the_minimum_from_small_batches():
+    """One descent by small batches stays above it: the noise of the slopes shrinks its steps."""
+    problem = _mini_batches(n=4000, batch_size=40)
+    best = newton_weights(problem.batches, problem.criterion)
+    excess = {
+        kind: search_weights(problem, kind, level=5, rng=np.random.default_rng(0)).value
+        / best.value
+        - 1.0
+        for kind in ("dgml", "dgml-vns")
+    }
+    assert excess["dgml"] > 1e-3
+    assert excess["dgml-vns"] < 1e-4
+
+
+def test_batches_grow_to_the_history_and_no_further():
+    whole, recent = _mini_batches(batch_size=20), _mini_batches(batch_size=100, depth=200)
+    sizes = [[], []]
+    for seen, problem in zip(sizes, (whole, recent), strict=True):
+        for _ in range(3):
+            seen.append(problem.batch_size)
+            problem = problem.grown()
+    assert sizes == [[20, 200, 500], [100, 200, 200]]
+    assert _mini_batches(batch_size=300, depth=200).grown().batch_size == 300

@@ -37,6 +37,37 @@ def test_every_frame_reads_the_same(name, frame):
     np.testing.assert_array_equal(table.column(2), [1.0, 0.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_one_row_reads_as_it_does_among_others(missing):
+    frame = pd.DataFrame(
+        {
+            "age": [31.5, 18.0, 44.0],
+            "kids": [2**40 + 1, 0, 3],
+            "small": np.array([0.1, 0.2, 0.3], dtype=np.float32),
+            "owns": [True, False, True],
+            "job": pd.Categorical(["smith", "cook", "smith"]),
+            "code": pd.Categorical([3, 7, 3]),
+            "town": ["Rome", "Oslo", "Rome"],
+            "rooms": pd.array([1, None, 2], dtype="Int64"),
+        }
+    )
+    if missing:
+        frame.loc[1, ["age", "job", "code", "town"]] = None
+    schema, table = Schema.learn(frame).schema, Schema.learn(frame).table
+    for row in range(3):
+        alone = schema.apply(frame.iloc[[row]])
+        for j in range(len(schema.names)):
+            np.testing.assert_array_equal(alone.column(j), table.column(j)[[row]])
+    swapped = schema.apply(frame.iloc[[0], ::-1])
+    np.testing.assert_array_equal(swapped.column(4), table.column(4)[[0]])
+    unseen = frame.iloc[[0]].assign(town="Bern")
+    assert schema.apply(unseen).column(6)[0] == UNSEEN
+    with pytest.raises(ValueError, match="no column 'town'"):
+        schema.apply(frame.iloc[[0]].drop(columns="town"))
+    with pytest.raises(ValueError, match="'age' was numeric"):
+        schema.apply(frame.iloc[[0]].assign(age="old"))
+
+
 def test_an_object_array_reads_like_a_frame():
     array = np.array(list(zip(*CELLS.values(), strict=True)), dtype=object)
     learned = Schema.learn(array)

@@ -27,7 +27,7 @@ from laconic.solvers.anytime import Deadline
 from laconic.solvers.coded_rows import CodedRows
 from laconic.solvers.selective_bayes import select_variables
 from laconic.solvers.solution import Solution
-from laconic.solvers.weighted_bayes import best_weights, certified, newton_weights
+from laconic.solvers.weighted_bayes import best_weights, certified, newton_weights, thinned
 
 
 def coded_rows(n=400, n_variables=3, n_classes=2, parts=4, seed=0, block_rows=65_536):
@@ -201,6 +201,60 @@ def test_power_below_one_is_bounded_by_its_convex_envelope():
     assert after.gap >= after.value - found.value
     with pytest.raises(ValueError, match="convex"):
         criterion.gap(relaxed.point, relaxed.point)
+
+
+def restricted_minimum(rows, criterion, kept):
+    """Criterion (4) over some variables only, by a general solver."""
+
+    def both(w):
+        loss, slope = rows.loss_and_slope(w)
+        return criterion.value(w, loss), criterion.slope(w, slope)
+
+    bounds = [(0, 1) if k in kept else (0, 0) for k in range(rows.n_variables)]
+    start = np.array([0.5 if k in kept else 0.0 for k in range(rows.n_variables)])
+    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 2000}
+    return minimize(both, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options).fun
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("penalty", [0.0, 0.1])
+def test_thinning_leaves_out_what_saves_little_and_nothing_else(n_classes, penalty):
+    rows = coded_rows(n=600, n_variables=7, n_classes=n_classes, seed=11)
+    criterion = WeightedBayes(np.linspace(5.0, 20.0, 7), penalty, 1.0)
+    best = newton_weights(rows, criterion)
+    min_gain = 4.0
+    thin = thinned(rows, criterion, best, min_gain=min_gain)
+    kept = set(np.flatnonzero(thin.point).tolist())
+    full = set(np.flatnonzero(best.point).tolist())
+    assert 0 < len(kept) < len(full)
+    assert thin.value == pytest.approx(restricted_minimum(rows, criterion, kept), rel=1e-5)
+    excess = thin.value - best.value
+    assert 0 < excess <= min_gain * len(full - kept)
+    assert excess <= thin.gap <= excess + best.gap + 1e-9
+    # by brute force, every variable that is left saves more
+    for k in kept:
+        assert restricted_minimum(rows, criterion, kept - {k}) > thin.value + min_gain
+
+
+def test_thinning_follows_backward_elimination_by_brute_force():
+    rows = coded_rows(n=600, n_variables=7, seed=11)
+    criterion = WeightedBayes(np.linspace(5.0, 20.0, 7), 0.1, 1.0)
+    best = newton_weights(rows, criterion)
+    kept, value = set(np.flatnonzero(best.point).tolist()), best.value
+    while len(kept) > 2:
+        after = {k: restricted_minimum(rows, criterion, kept - {k}) for k in kept}
+        cheapest = min(after, key=after.get)
+        rise = after[cheapest] - value
+        if rise > 1.0:
+            # just dearer than allowed: it stays, and all before it went
+            thin = thinned(rows, criterion, best, min_gain=0.8 * rise)
+            assert set(np.flatnonzero(thin.point).tolist()) == kept
+            thin = thinned(rows, criterion, best, min_gain=1.01 * rise)
+            assert set(np.flatnonzero(thin.point).tolist()) <= kept - {cheapest}
+            break
+        kept, value = kept - {cheapest}, after[cheapest]
+    else:
+        pytest.fail("no removal is dear enough")
 
 
 def test_a_passed_deadline_still_gives_a_certified_point():

@@ -203,18 +203,22 @@ class Rules:
         return int(self.part.max()) + 1
 
     def codes(self, columns: Sequence[NDArray[Any]]) -> Codes:
-        steps = [side.codes([x]) for side, x in zip(self.ladders, columns, strict=True)]
-        node = np.zeros(len(steps[0]) if steps else len(columns[0]), dtype=np.int64)
-        while True:
-            column = self.column[node]
-            inner = column >= 0
-            if not inner.any():
-                return self.part[node].astype(np.int32)
-            for c, codes in enumerate(steps):
-                here = np.flatnonzero(column == c)
-                t = node[here]
-                goes_left = codes[here] <= self.threshold[t]
-                node[here] = np.where(goes_left, self.left[t], self.right[t])
+        if not self.ladders:
+            return np.zeros(len(columns[0]), dtype=np.int32)
+        steps = np.stack(
+            [side.codes([x]) for side, x in zip(self.ladders, columns, strict=True)], axis=1
+        )
+        node = np.zeros(len(steps), dtype=np.int64)
+        moving = np.arange(len(steps))
+        while len(moving):
+            t = node[moving]
+            column = self.column[t]
+            if (column < 0).any():
+                inner = column >= 0
+                moving, t, column = moving[inner], t[inner], column[inner]
+            goes_left = steps[moving, column] <= self.threshold[t]
+            node[moving] = np.where(goes_left, self.left[t], self.right[t])
+        return self.part[node].astype(np.int32)
 
     def labels(self, names: Sequence[str] = ()) -> list[str]:
         out = [""] * self.n_parts

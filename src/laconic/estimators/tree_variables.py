@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 
 from laconic.criteria.modl import LN2, Costs, part_data_cost
+from laconic.data.columns import Table
+from laconic.data.row_keys import row_keys, uniforms
 from laconic.data.source import ArraySource
 from laconic.estimators.constructed import Atoms, merge_side
 from laconic.estimators.partition import Partition
@@ -19,11 +22,19 @@ from laconic.solvers.partition_trees import Pruned, Tree, prune_tree
 
 TREE_ROWS = 100_000
 """Rows that a tree is grown on at most; its leaves are weighed on all."""
-_LEAVES = 12
+LEAVES = 1024
+"""Leaves of a tree before it is pruned, at most."""
+_POISSON = np.cumsum(np.exp(-1.0) / np.array([math.factorial(k) for k in range(9)]))
 
 
 def fit_trees(setting: Setting, atoms: Atoms, n_trees: int, random_state: Any) -> list[Partition]:
-    """Small trees on random columns, pruned by description length; equal trees once."""
+    """Trees grown on resampled rows and random columns, pruned by description length.
+
+    A tree is grown until its leaves are pure or :data:`LEAVES` are reached, on rows that count
+    0, 1, 2... times (Poisson of mean 1); all rows then weigh its nodes, and pruning decides what
+    stays. Leaves picked and weighed on the same rows would look purer than they are: rows that the
+    tree did not see keep it short. Equal trees are kept once.
+    """
     source = atoms.source
     assert isinstance(source, ArraySource)
     assert source.y is not None
@@ -32,22 +43,46 @@ def fit_trees(setting: Setting, atoms: Atoms, n_trees: int, random_state: Any) -
     rows: Any = slice(None)
     if setting.table.n_rows > TREE_ROWS:
         rows = np.sort(rng.choice(setting.table.n_rows, TREE_ROWS, replace=False))
-    X = atoms.codes[rows].astype(np.float32)
+    codes, y, weight = atoms.codes[rows], source.y[rows], source.weight[rows]
+    X, keys = codes.astype(np.float32), _keys(setting, codes)
     found: list[Partition] = []
     seen: set[bytes] = set()
     for _ in range(n_trees):
+        bag = weight * _times(keys, y, rng)
+        grows = bag > 0.0
+        seed = int(rng.randint(2**31 - 1))
+        if not grows.any():
+            continue
         grown = DecisionTreeClassifier(
-            criterion="entropy",
-            max_leaf_nodes=_LEAVES,
-            max_features="sqrt",
-            random_state=int(rng.randint(2**31 - 1)),
-        ).fit(X, source.y[rows], sample_weight=source.weight[rows])
+            criterion="entropy", max_leaf_nodes=LEAVES, max_features="sqrt", random_state=seed
+        ).fit(X[grows], y[grows], sample_weight=bag[grows])
         partition = _partition(setting, atoms, grown.tree_, f"tree {len(found) + 1}")
         if partition is None or partition.class_weights.tobytes() in seen:
             continue
         seen.add(partition.class_weights.tobytes())
         found.append(partition)
     return found
+
+
+def _keys(setting: Setting, codes: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """A key for each row of atoms: rows that no tree can tell apart are drawn together."""
+    n_columns = codes.shape[1]
+    names, kinds = setting.table.names, ("numeric",) * n_columns
+    columns = [codes[:, j].astype(np.float64) for j in range(n_columns)]
+    return row_keys(Table(names, kinds, (None,) * n_columns, columns))
+
+
+def _times(
+    keys: NDArray[np.uint64], y: NDArray[np.int64], rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """How often each row counts: Poisson of mean 1, the same for equal rows.
+
+    Drawn from the row and its class, not from its place: a row of weight two is two equal rows.
+    """
+    n_classes = int(y.max()) + 1
+    odd = rng.randint(0, 2**63 - 1, size=n_classes, dtype=np.int64).astype(np.uint64)
+    draw = uniforms(keys * (np.uint64(2) * odd + np.uint64(1))[y])
+    return np.searchsorted(_POISSON, draw, side="right").astype(np.float64)
 
 
 def _partition(setting: Setting, atoms: Atoms, grown: Any, name: str) -> Partition | None:

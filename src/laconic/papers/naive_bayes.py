@@ -156,7 +156,7 @@ def search_gaps(
     excess = []
     for kind in ("dgml", "dgml-ms", "dgml-vns"):
         rng = np.random.default_rng(seed)
-        order = rng.permutation(len(ready.y))
+        order = rng.permutation(ready.n_rows)
         problem = MiniBatches(rows, order, batch_size, criterion, ready.total, past=rows)
         found = search_weights(problem, kind, level=level, rng=rng)  # type: ignore[arg-type]
         excess.append(found.value / best.value - 1.0)
