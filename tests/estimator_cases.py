@@ -148,6 +148,11 @@ def _laconic() -> list[BaseEstimator]:
     ]
 
 
+def _rank_kernel() -> list[BaseEstimator]:
+    make = laconic.RankKernelClassifier
+    return [make(), make(zone=(0.1, 0.9), C=1.0)]
+
+
 def _scorecard() -> list[BaseEstimator]:
     make = laconic.ScorecardClassifier
     return [
@@ -175,6 +180,7 @@ CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
     "DecisionClassifier": _decision,
     "ModlEncoder": _modl,
     "LaconicClassifier": _laconic,
+    "RankKernelClassifier": _rank_kernel,
     "ScorecardClassifier": _scorecard,
     "SparseAdditiveClassifier": _additive,
     "MinimaxClassifier": _minimax,

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from laconic.data.columns import Schema
-from laconic.data.source import BLOCK_ROWS, ArraySource
+from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, ArraySource, Recoded
 
 
 def test_sum_visits_every_row_once_in_order():
@@ -19,13 +19,30 @@ def test_sum_visits_every_row_once_in_order():
     np.testing.assert_allclose(source.sum(lambda block: block.X.T @ block.X), X.T @ X)
 
 
-def test_sum_is_the_left_fold_over_blocks_to_the_last_bit():
+def test_sum_adds_runs_of_blocks_in_order_to_the_last_bit():
     X = np.random.default_rng(1).normal(size=(500, 2)) * 10.0 ** np.arange(500)[:, None].clip(0, 30)
     source = ArraySource(X, block_rows=37)
-    expected = X[:37].sum(0)
-    for start in range(37, 500, 37):
-        expected = expected + X[start : start + 37].sum(0)
-    assert source.sum(lambda block: block.X.sum(0)).tobytes() == expected.tobytes()
+    parts = [X[start : start + 37].sum(0) for start in range(0, 500, 37)]
+    first, second = parts[0], parts[RUN_BLOCKS]
+    for part in parts[1:RUN_BLOCKS]:
+        first = first + part
+    for part in parts[RUN_BLOCKS + 1 :]:
+        second = second + part
+    assert source.sum(lambda block: block.X.sum(0)).tobytes() == (first + second).tobytes()
+
+
+def test_recoded_rows_are_made_once_and_stay_with_their_block():
+    made = []
+
+    def recode(block):
+        made.append(block.index)
+        return block.X * 2.0
+
+    source = Recoded(ArraySource(np.ones((10, 3)), y=np.arange(10), block_rows=4), "twice", recode)
+    for _ in range(2):
+        assert source.sum(lambda block: block.X.sum() + block.y.sum()) == 60.0 + 45.0
+        assert source.sum(lambda block: block.X.shape[1], [0, 2]) == 6
+    assert made == [0, 1, 2]
 
 
 def test_tuples_are_summed_item_by_item():

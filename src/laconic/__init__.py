@@ -43,6 +43,7 @@ _HOME = {
     "PlainLogisticRegression": "laconic.estimators.plain_logistic",
     "PrincipalMap": "laconic.estimators.principal_map",
     "PriorRiskDisplay": "laconic.evaluation.displays",
+    "RankKernelClassifier": "laconic.estimators.rank_kernel",
     "ReliabilityDisplay": "laconic.evaluation.displays",
     "RobustnessPriceDisplay": "laconic.evaluation.minimax_displays",
     "RowMapDisplay": "laconic.evaluation.convex_displays",

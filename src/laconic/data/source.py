@@ -1,16 +1,56 @@
-"""One verb over rows: a fixed-size array summed over fixed blocks, in block order."""
+"""One verb over rows: a fixed-size array summed over fixed blocks, in a fixed order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 BLOCK_ROWS = 65_536
 """Rows of one block. Fixed, because the order of a floating-point sum is part of the result."""
+RUN_BLOCKS = 8
+"""Blocks whose sum is taken first: what one worker reads at a time and sends back as one array."""
+
+
+class Memo(Protocol):
+    """What the owner of a block keeps between passes.
+
+    It may forget: whoever asks says how to make the value again, and what ``version`` of it is
+    wanted, so that forgetting changes no result.
+    """
+
+    def recall(self, name: str, version: Hashable, make: Callable[[], Any]) -> Any: ...
+
+    def latest(self, name: str) -> tuple[Hashable, Any] | None:
+        """The version kept last and its value, to make the next one from."""
+        ...
+
+
+class HeldMemo:
+    """A memo that forgets only what a newer version replaces.
+
+    >>> memo = HeldMemo()
+    >>> memo.recall("z", 1, lambda: "made"), memo.recall("z", 1, lambda: "made again")
+    ('made', 'made')
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[Hashable, Any]] = {}
+
+    def recall(self, name: str, version: Hashable, make: Callable[[], Any]) -> Any:
+        kept = self._kept.get(name)
+        if kept is None or kept[0] != version:
+            kept = self._kept[name] = (version, make())
+        return kept[1]
+
+    def latest(self, name: str) -> tuple[Hashable, Any] | None:
+        return self._kept.get(name)
 
 
 @dataclass(frozen=True)
@@ -23,6 +63,7 @@ class Block:
     X: Any
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
+    memo: Memo = field(default_factory=HeldMemo, repr=False, compare=False)
 
     @property
     def rows(self) -> slice:
@@ -30,6 +71,29 @@ class Block:
 
     def __len__(self) -> int:
         return self.stop - self.start
+
+
+class LateBlock(Block):
+    """A block whose rows are read when they are first asked for."""
+
+    def __init__(
+        self,
+        index: int,
+        start: int,
+        stop: int,
+        read: Callable[[], tuple[Any, Any, Any]],
+        memo: Memo,
+    ) -> None:
+        for name, value in (("index", index), ("start", start), ("stop", stop), ("memo", memo)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_read", read)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("X", "y", "weight"):
+            raise AttributeError(name)
+        for part, value in zip(("X", "y", "weight"), self._read(), strict=True):
+            object.__setattr__(self, part, value)
+        return getattr(self, name)
 
 
 class Source(Protocol):
@@ -69,6 +133,7 @@ class ArraySource:
         self.weight = weight
         self.block_rows = block_rows
         self._n_rows = int(X.shape[0])
+        self._memos: defaultdict[int, HeldMemo] = defaultdict(HeldMemo)
 
     @property
     def n_rows(self) -> int:
@@ -85,6 +150,7 @@ class ArraySource:
                 X if columns is None else X[:, list(columns)],
                 None if self.y is None else self.y[start:stop],
                 None if self.weight is None else self.weight[start:stop],
+                self._memos[index],
             )
 
     def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
@@ -92,18 +158,74 @@ class ArraySource:
         return (f(block) for block in self.blocks(columns))
 
     def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
-        """Sum of ``f(block)`` in block order; ``f`` returns an array or a tuple of arrays.
+        """Sum of ``f(block)``; ``f`` returns an array or a tuple of arrays.
 
-        The sum starts from the first block's result, so the bytes depend on the blocks only.
+        Runs of :data:`RUN_BLOCKS` blocks are summed in order, then the runs are, so that the bytes
+        depend on the blocks only, and not on who summed which run.
         """
-        total: Any = None
-        for part in self.map(f, columns):
-            if total is None:
-                total = part
-            elif isinstance(part, tuple):
-                total = tuple(a + b for a, b in zip(total, part, strict=True))
-            else:
-                total = total + part
+        return ordered_sum(map(ordered_sum, _runs(self.map(f, columns))))
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """The rows of a source as ``recode`` turns them: ``recode(block)`` is the new X of the block.
+
+    What it makes stays with the block between passes, under ``name``, as do the labels and the
+    weights: a pass over recoded rows does not read the original ones again.
+    """
+
+    source: Source
+    name: str
+    recode: Callable[[Block], Any]
+    version: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
+        return self.source.map(self._through(f, columns))
+
+    def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
+        return self.source.sum(self._through(f, columns))
+
+    def _through(
+        self, f: Callable[[Block], Any], columns: Sequence[int] | None
+    ) -> Callable[[Block], Any]:
+        name, recode, version = self.name, self.recode, self.version
+
+        def seen(block: Block) -> Any:
+            def make() -> tuple[Any, Any, Any]:
+                return recode(block), block.y, block.weight
+
+            X, y, weight = block.memo.recall(name, version, make)
+            X = X if columns is None else X[:, list(columns)]
+            return f(Block(block.index, block.start, block.stop, X, y, weight, block.memo))
+
+        return seen
+
+
+def ordered_sum(parts: Iterable[Any]) -> Any:
+    """First plus second plus third ...; tuples item by item."""
+    total: Any = None
+    for part in parts:
         if total is None:
-            raise ValueError("The source has no rows to sum over.")
-        return total
+            total = part
+        elif isinstance(part, tuple):
+            total = tuple(a + b for a, b in zip(total, part, strict=True))
+        else:
+            total = total + part
+    if total is None:
+        raise ValueError("The source has no rows to sum over.")
+    return total
+
+
+def _runs(parts: Iterator[Any]) -> Iterator[Iterator[Any]]:
+    """The parts, a run at a time; a run must be used up before the next one is asked for."""
+    for first in parts:
+        yield _chain(first, islice(parts, RUN_BLOCKS - 1))
+
+
+def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from laconic.data.columns import MISSING, Kind, Schema, Table, shown
 from laconic.data.source import ArraySource, Block
-from laconic.data.tables import NumericTable, category_table, numeric_table
+from laconic.data.tables import NumericTable, category_table, condensed, numeric_table
 
 Floats = NDArray[np.float64]
 
 MOST_VALUES = 4096
-_HEAVY = 0.25
 
 
 @dataclass(frozen=True)
@@ -43,29 +42,6 @@ class CategoryTable:
 ColumnTable = NumericTable | CategoryTable
 
 
-def condensed(table: NumericTable, most: int = MOST_VALUES) -> NumericTable:
-    """About ``most`` values: light neighbours are pooled at the largest of them.
-
-    A value that is heavy, as an old pool is, ends its pool: light values that come later fall in
-    the pool that they belong to, and pools do not wander as chunks are added.
-
-    >>> table = NumericTable(np.arange(6.0), np.ones((6, 1)), np.zeros(1))
-    >>> condensed(table, 3).values
-    array([1., 3., 5.])
-    """
-    from laconic.data.hot_summaries import pool_ends
-
-    if len(table.values) <= most:
-        return table
-    weight = table.weights.sum(axis=1)
-    full = float(weight.sum()) / most
-    heavy = full * _HEAVY
-    last = pool_ends(weight, heavy if (weight >= heavy).mean() < 0.5 else np.inf, full)
-    sums = np.cumsum(table.weights, axis=0)[last]
-    weights = np.diff(sums, axis=0, prepend=np.zeros((1, sums.shape[1])))
-    return NumericTable(table.values[last], weights, table.missing)
-
-
 @dataclass(frozen=True)
 class TableSummary:
     """Value by class weights of every column of the rows seen so far."""
@@ -86,7 +62,7 @@ class TableSummary:
                     CategoryTable(texts, category_table(source, j, len(texts), n_classes))
                 )
             else:
-                columns.append(condensed(numeric_table(source, j, n_classes)))
+                columns.append(condensed(numeric_table(source, j, n_classes), MOST_VALUES))
         totals: Floats = np.bincount(y, weights=weight, minlength=n_classes).astype(np.float64)
         return TableSummary(table.names, table.kinds, tuple(columns), totals)
 
@@ -122,7 +98,7 @@ def _joined(
     """Two tables of one column; one without any value takes the kind of the other."""
     (kind, first), (other_kind, second) = a, b
     if isinstance(first, NumericTable) and isinstance(second, NumericTable):
-        return kind, condensed(first + second)
+        return kind, condensed(first + second, MOST_VALUES)
     if isinstance(first, NumericTable) and not len(first.values):
         return other_kind, CategoryTable((), first.missing[None]) + _as_categories(second)
     if isinstance(second, NumericTable) and not len(second.values):

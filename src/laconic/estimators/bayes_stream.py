@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import unique_labels
 
 from laconic.data.columns import Schema, Table, shown
+from laconic.data.source import ArraySource, Source
 from laconic.data.summaries import TableSummary
 from laconic.estimators.bayes_past import summary_of_parts
 from laconic.estimators.bayes_score import code_matrix
@@ -183,24 +184,15 @@ class BayesStream:
 
     def prepared(self) -> Prepared:
         """The recent rows, weighted so that they stand for all rows."""
-        parts = [
-            prepare(
-                self.partitions,
-                self.encoder.prior,
-                chunk.table,
-                chunk.y,
-                chunk.weight,
-                self.summary.class_totals,
-            )
-            for chunk in self.recent
-        ]
+        y = np.concatenate([chunk.y for chunk in self.recent])
         weight = np.concatenate([chunk.weight for chunk in self.recent])
-        return replace(
-            parts[-1],
-            codes=np.concatenate([part.codes for part in parts]),
-            y=np.concatenate([chunk.y for chunk in self.recent]),
-            weight=weight * (self.total / weight.sum()),
-        )
+        weight = weight * (self.total / weight.sum())
+
+        def coded(kept: list[Partition]) -> Source:
+            codes = [code_matrix(chunk.table, kept) for chunk in self.recent]
+            return ArraySource(np.concatenate(codes), y, weight)
+
+        return prepare(self.partitions, self.encoder.prior, self.summary.class_totals, coded)
 
     def start(self, ready: Prepared) -> Floats | None:
         """The weights so far, for the variables that are informative now."""

@@ -16,6 +16,7 @@ from laconic.estimators.given_voters import ForestVoters
 from laconic.estimators.minimax import MinimaxClassifier
 from laconic.estimators.naive_bayes import WeightedNaiveBayes
 from laconic.estimators.plain_logistic import PlainLogisticRegression
+from laconic.estimators.rank_kernel import RankKernelClassifier
 from laconic.estimators.scorecard import ScorecardClassifier
 from laconic.estimators.votes import CqBoostClassifier
 
@@ -25,6 +26,8 @@ _ZONE_WIDTH = 0.5
 """Width of the gray zone around the decision threshold, as a difference of probabilities."""
 
 _TREES = 50
+_LANDMARKS = 300
+_MOST_KERNEL_ROWS = 4_000
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,10 @@ def _same_penalty(fitted: SparseAdditiveClassifier) -> SparseAdditiveClassifier:
 
 
 def auto_candidates(
-    costs: Floats, prior_bounds: Any, seed: int, n_jobs: int | None
+    costs: Floats, prior_bounds: Any, seed: int, n_jobs: int | None, n_rows: int = 0
 ) -> list[Candidate]:
     """Every family that reads a table as it comes."""
+    landmarks = _LANDMARKS if n_rows > _MOST_KERNEL_ROWS else None
     shared = {"random_state": seed, "n_jobs": n_jobs}
     made = [
         Candidate("logistic", PlainLogisticRegression()),
@@ -68,6 +72,7 @@ def auto_candidates(
             settled=_same_penalty,
             unless_single="additive",
         ),
+        Candidate("kernel", RankKernelClassifier(landmarks=landmarks, random_state=seed)),
         Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared), costly=True),
         Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared), costly=True),
         Candidate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -19,16 +19,15 @@ from laconic.criteria.weighted_bayes import (
     shapley_importances,
     variable_costs,
 )
-from laconic.data.columns import Table, shown
-from laconic.data.source import ArraySource
+from laconic.data.columns import shown
+from laconic.data.source import Source
 from laconic.estimators.bayes_score import (
     BayesScore,
-    Codes,
     Explanation,
     code_matrix,
     explain_rows,
 )
-from laconic.estimators.contract import TableClassifier, Training
+from laconic.estimators.contract import Accepts, TableClassifier
 from laconic.estimators.form_builders import bayes_form
 from laconic.estimators.modl_encoder import ModlEncoder
 from laconic.estimators.partition import Partition
@@ -39,35 +38,35 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Prepared:
-    """Informative variables, their codes on the training rows and their costs."""
+    """Informative variables, the training rows as their codes and their costs."""
 
     partitions: list[Partition]
     places: NDArray[np.int64]
-    codes: Codes
-    y: NDArray[np.int64]
-    weight: Floats
+    coded: Source
     tables: LogTables
     preparation: Floats
     selection: Floats
+    total: float
 
     @property
     def rows(self) -> CodedRows:
-        return CodedRows(ArraySource(self.codes, self.y, self.weight), self.tables)
+        return CodedRows(self.coded, self.tables)
 
     @property
-    def total(self) -> float:
-        return float(self.weight.sum())
+    def n_rows(self) -> int:
+        return self.coded.n_rows
 
 
 def prepare(
     partitions: Mapping[str, Partition],
     prior: str,
-    table: Table,
-    y: NDArray[np.int64],
-    weight: Floats,
     class_totals: Floats,
+    coded: Callable[[list[Partition]], Source],
 ) -> Prepared:
-    """Codes and log tables of the variables that say something of the class."""
+    """Codes and log tables of the variables that say something of the class.
+
+    ``coded`` gives the rows as the codes of some partitions.
+    """
     every = list(partitions.values())
     places = np.array([k for k, p in enumerate(every) if p.informative], dtype=np.int64)
     kept = [every[k] for k in places]
@@ -77,17 +76,18 @@ def prepare(
     return Prepared(
         kept,
         places,
-        code_matrix(table, kept),
-        y,
-        weight,
+        coded(kept),
         LogTables.of([p.class_weights for p in kept], class_totals),
         np.array([p.preparation_cost for p in kept], dtype=np.float64),
         selection,
+        float(class_totals.sum()),
     )
 
 
 class CodedBayes(TableClassifier):
     """Encodes columns by MODL partitions; predicts from ``score_``, a :class:`BayesScore`."""
+
+    _accepts = Accepts(scan=True)
 
     encoder: Any
     n_jobs: int | None
@@ -108,21 +108,14 @@ class CodedBayes(TableClassifier):
                 made.set_params(**{name: getattr(self, name)})
         return made
 
-    def _prepare(self, rows: Training) -> Prepared:
-        encoder = self._make_encoder()
-        encoder.fit(rows.table, self.classes_[rows.y], rows.weight)
-        # the table always has names; the encoder must know whether the user's X had them
-        encoder.schema_ = self.schema_
-        encoder._publish_names()
-        self.encoder_ = encoder
-        return prepare(
-            encoder.partitions_,
-            encoder.prior,
-            rows.table,
-            rows.y,
-            rows.weight,
-            encoder.class_weights_,
-        )
+    def _prepare(self, rows: Any) -> Prepared:
+        self.encoder_ = self._make_encoder().fit_rows(rows, self.schema_, self.classes_)
+
+        def coded(kept: list[Partition]) -> Source:
+            return rows.recoded("codes", lambda table: code_matrix(table, kept))
+
+        encoder = self.encoder_
+        return prepare(encoder.partitions_, encoder.prior, encoder.class_weights_, coded)
 
     def _store(self, ready: Prepared, weights: Floats) -> None:
         names = list(self.encoder_.partitions_)

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _RACE_FOLDS = 2
-_BEHIND = 2.0
+_BEHIND = 1.0
 """Standard errors behind the best at which a costly candidate gives up after two folds."""
 
 

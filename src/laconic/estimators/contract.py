@@ -5,7 +5,10 @@ The only file that touches scikit-learn's private helpers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
@@ -21,16 +24,20 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from laconic.data.columns import Schema, Table, shown
+from laconic.data.columns import MISSING, Schema, Table, shown
+from laconic.data.scan import Scan
+from laconic.data.source import ArraySource, Recoded, Source
 
 __all__ = [
     "Accepts",
     "Interval",
     "LabelledReader",
+    "ScannedTraining",
     "StrOptions",
     "TableClassifier",
     "TableReader",
     "Training",
+    "by_blocks",
     "fit_context",
     "take_rows",
 ]
@@ -45,11 +52,15 @@ class Accepts:
     categorical: bool = True
     missing: bool = True
     sparse: bool = False
+    scan: bool = False
+    """Whether ``fit`` passes over the rows by sums alone, so that they may lie anywhere."""
 
 
 @dataclass(frozen=True)
 class Training:
     """Rows that count: ``y`` holds class codes, ``weight`` is positive, ``kept`` their place."""
+
+    in_memory = True
 
     table: Table
     y: NDArray[np.int64]
@@ -60,11 +71,83 @@ class Training:
     def n_rows(self) -> int:
         return len(self.y)
 
+    @property
+    def source(self) -> Source:
+        return ArraySource(self.table, self.y, self.weight)
+
+    def recoded(self, name: str, recode: Callable[[Table], Any]) -> Source:
+        """The rows as ``recode`` turns them."""
+        return ArraySource(recode(self.table), self.y, self.weight)
+
+
+@dataclass(frozen=True)
+class ScannedTraining:
+    """Rows that stay where they are; ``table`` has their columns and no rows."""
+
+    table: Table
+    source: Source
+    n_rows: int
+    in_memory = False
+
+    def recoded(self, name: str, recode: Callable[[Table], Any]) -> Source:
+        """The rows as ``recode`` turns them, kept so by whoever reads them."""
+        return Recoded(self.source, name, lambda block: recode(block.X))
+
+
+@dataclass(frozen=True)
+class _Applied:
+    """A method of a fitted estimator, as a function of a frame; it travels to the workers."""
+
+    estimator: Any
+    method: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def __call__(self, frame: Any) -> Any:
+        return getattr(self.estimator, self.method)(frame, *self.arguments, **self.named)
+
+
+_BY_BLOCKS = ("predict", "predict_proba", "decision_function", "transform")
+
+
+def by_blocks(method: Any) -> Any:
+    """The method, which for a scan yields one result per block of rows, in order."""
+
+    @wraps(method)
+    def over(self: Any, X: Any, *arguments: Any, **named: Any) -> Any:
+        if not isinstance(X, Scan):
+            return method(self, X, *arguments, **named)
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", X.columns)
+        applied = _Applied(self, method.__name__, arguments, named)
+        return X.map_given(applied, [str(name) for name in names])
+
+    return over
+
+
+def _fit_where_they_are(fit: Any) -> Any:
+    """``fit``, which refuses a scan with a sentence when it needs the rows in memory."""
+
+    @wraps(fit)
+    def fitted(self: Any, X: Any, *arguments: Any, **named: Any) -> Any:
+        self._refuse_scan(self._accepts.scan or not isinstance(X, Scan))
+        return fit(self, X, *arguments, **named)
+
+    return fitted
+
 
 class TableReader(BaseEstimator):  # type: ignore[misc]
     """Reads X at fit and at predict time, by the rules of :mod:`laconic.data.columns`."""
 
     _accepts = Accepts()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        for name in _BY_BLOCKS:
+            if isfunction(cls.__dict__.get(name)):
+                setattr(cls, name, by_blocks(cls.__dict__[name]))
+        if isfunction(cls.__dict__.get("fit")):
+            cls.fit = _fit_where_they_are(cls.fit)
+        super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -82,6 +165,14 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
         self.schema_ = learned.schema
         self._publish_names()
         return learned.table
+
+    def _refuse_scan(self, can: bool, what: str = "") -> None:
+        if not can:
+            raise TypeError(
+                f"{type(self).__name__}{what} needs its rows in memory; fit it on rows read into "
+                "memory (a sample of the files is often enough), or choose a model that fits from "
+                "a scan, as WeightedNaiveBayes and GrayZoneLogisticRegression do."
+            )
 
     def _publish_names(self) -> None:
         self.n_features_in_ = len(self.schema_.names)
@@ -113,11 +204,14 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
         if not self._accepts.missing:
             j = _first_missing(table)
             if j is not None:
-                raise ValueError(
-                    f"Column {shown(table.names[j])} has missing values (NaN), which {who} does "
-                    "not accept; impute them first, for instance with SimpleImputer, or choose a "
-                    "model that takes them."
-                )
+                self._refuse_missing(table.names[j])
+
+    def _refuse_missing(self, name: str) -> None:
+        raise ValueError(
+            f"Column {shown(name)} has missing values (NaN), which {type(self).__name__} does not "
+            "accept; impute them first, for instance with SimpleImputer, or choose a model that "
+            "takes them."
+        )
 
     def _read_weight(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
         if sample_weight is None:
@@ -133,8 +227,10 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
 class LabelledReader(TableReader):
     """An estimator that learns from classes; ``fit`` starts with :meth:`_read_training`."""
 
-    def _read_training(self, X: Any, y: Any, sample_weight: Any = None) -> Training:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Check X, y and weights; set ``classes_``; drop rows of zero weight."""
+        if isinstance(X, Scan):
+            return self._read_scan(X, y, sample_weight)
         weight, kept, labels = self._read_labels(X, y, sample_weight)
         if kept is not None:
             # categories, classes and cut points must not know rows that do not count
@@ -143,6 +239,31 @@ class LabelledReader(TableReader):
         codes = self._learn_classes(labels)
         rows = np.arange(len(labels)) if kept is None else kept
         return Training(table, codes, weight, rows)
+
+    def _read_scan(self, rows: Scan, y: Any, sample_weight: Any) -> ScannedTraining:
+        """The columns and classes of a scan, in one pass; the rows stay where they are."""
+        who = type(self).__name__
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "The labels and weights of a scan are columns: name them in scan(target=, weight=) "
+                "and leave y and sample_weight out."
+            )
+        if rows.target is None:
+            raise ValueError(
+                f"{who} requires y to be passed, but the target y is None: name the column of "
+                "labels in scan(target=)."
+            )
+        seen = rows.survey
+        table = seen.schema().empty_table()
+        self._refuse_cells(table, None)
+        missing = seen.missing_columns()
+        if missing and not self._accepts.missing:
+            self._refuse_missing(table.names[missing[0]])
+        self.schema_ = seen.schema()
+        self._publish_names()
+        check_classification_targets(seen.classes)
+        self._learn_classes(seen.classes)
+        return ScannedTraining(table, rows, rows.n_rows)
 
     def _read_labels(
         self, X: Any, y: Any, sample_weight: Any
@@ -219,7 +340,7 @@ def _first_missing(table: Table) -> int | None:
             return int(bad[0]) if len(bad) else None
     for j in range(len(table.names)):
         values = table.column(j)
-        gone = values == -1 if table.kinds[j] == "categorical" else np.isnan(values)
+        gone = values == MISSING if table.kinds[j] == "categorical" else np.isnan(values)
         if gone.any():
             return j
     return None

@@ -21,11 +21,13 @@ from laconic.data.source import ArraySource
 from laconic.estimators.contract import (
     Accepts,
     Interval,
+    ScannedTraining,
     StrOptions,
     TableClassifier,
     TableReader,
     fit_context,
 )
+from laconic.estimators.gray_zone_fit import ScanTask, fit_scanned
 from laconic.estimators.numeric_rows import numbers_of, read_numeric_training
 from laconic.solvers.certificate import solve_certified
 from laconic.solvers.joint_logistic import solve_joint_logistic
@@ -118,7 +120,7 @@ class ConvexRiskClassifier(TableClassifier):
     True
     """
 
-    _accepts = Accepts(categorical=False, missing=False, sparse=True)
+    _accepts = Accepts(categorical=False, missing=False, sparse=True, scan=True)
 
     _parameter_constraints = {
         "loss": [
@@ -151,10 +153,12 @@ class ConvexRiskClassifier(TableClassifier):
         self.warm_start = warm_start
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConvexRiskClassifier:
-        """Learn the coefficients from a table of numbers, dense or CSR."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ConvexRiskClassifier:
+        """Learn the coefficients from a table of numbers, dense or CSR, or a scan of one."""
         loss = self._read_loss()
         training = self._read_training(X, y, sample_weight)
+        if not training.in_memory:
+            return self._fit_scanned(training, loss)
         matrix = numbers_of(training.table)
         joint = self._is_joint(len(self.classes_))
         if joint:
@@ -165,6 +169,19 @@ class ConvexRiskClassifier(TableClassifier):
                 for place, side in enumerate(self._sides(training.y))
             ]
         self._store(found, loss, float(training.weight.sum()), joint)
+        return self
+
+    def _fit_scanned(self, training: ScannedTraining, loss: Any) -> ConvexRiskClassifier:
+        n_classes, width = len(self.classes_), len(training.table.names)
+        self._refuse_scan(not self._is_joint(n_classes), ' with classes fitted jointly (not "ovr")')
+        positives = [1] if n_classes == 2 else list(range(n_classes))
+        task = ScanTask(
+            training.recoded("numbers", numbers_of), width, np.ones(n_classes), float(self.C),
+            bool(self.fit_intercept), float(self.tol), int(self.max_iter),
+        )  # fmt: skip
+        fit = fit_scanned(task, loss, positives, self._start(width, len(positives)))
+        found = [one.warn_if_short(type(self).__name__) for one in fit.solutions]
+        self._store(found, loss, float(training.source.class_weights().sum()), joint=False)  # type: ignore[attr-defined]
         return self
 
     def _read_loss(self) -> Any:

@@ -24,7 +24,8 @@ from laconic.criteria.decisions import (
     decision_threshold,
     expected_costs,
 )
-from laconic.estimators.contract import take_rows
+from laconic.data.scan import Scan
+from laconic.estimators.contract import by_blocks, take_rows
 
 Floats = NDArray[np.float64]
 
@@ -147,14 +148,15 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         )
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any
+        self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any
     ) -> DecisionClassifier:
         """Fit the wrapped model and learn the class shares.
 
         Parameters
         ----------
-        X : array-like, frame or sparse matrix, as the wrapped model accepts it
+        X : array-like, frame, sparse matrix or scan, as the wrapped model accepts it
         y : array-like of shape (n,)
+            Class labels; those of a scan are one of its columns.
         sample_weight : array-like of shape (n,), default=None
             Passed to the wrapped model; also weights the class shares.
         **fit_params : dict
@@ -169,9 +171,13 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
                 f"estimator must have predict_proba, {type(self.estimator).__name__} has not; wrap "
                 "it in CalibratedClassifierCV, or choose a model that gives probabilities."
             )
-        labels = self._read_labels(y)
+        scanned = isinstance(X, Scan) and not self.prefit
+        labels = None if scanned else self._read_labels(y)
         weight = _read_weight(sample_weight, labels)
-        if labels is not None and not self.prefit:
+        if scanned:
+            self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+            labels, weight = self.estimator_.classes_, X.class_weights()
+        elif labels is not None and not self.prefit:
             passed = self._passed_to_fit(sample_weight, fit_params)
             self.estimator_ = _fit_rows_that_count(self.estimator, X, labels, weight, passed)
         elif hasattr(self.estimator, "classes_"):
@@ -191,6 +197,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self._read_decision_rule()
         return self
 
+    @by_blocks
     def predict_proba(self, X: Any, *, prior: Any = None) -> Floats:
         """Class probabilities, corrected for the prior.
 
@@ -211,6 +218,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             return proba
         return correct_prior(proba, self._known_train_prior(), deployed)
 
+    @by_blocks
     def expected_costs(self, X: Any, *, costs: Any = None, prior: Any = None) -> Floats:
         """Expected cost of every decision on every row.
 
@@ -231,6 +239,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             return expected_costs(proba, self.cost_matrix_)
         return expected_costs(proba, cost_matrix(costs, self.classes_, n_rows=len(proba)))
 
+    @by_blocks
     def predict(self, X: Any, *, costs: Any = None, prior: Any = None) -> NDArray[Any]:
         """The decision of least expected cost, or an abstention.
 

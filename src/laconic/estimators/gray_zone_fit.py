@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from laconic.criteria.gray_zone import TruncatedLogistic, TruncatedMultinomial
-from laconic.data.source import ArraySource
+from laconic.data.source import ArraySource, Source
 from laconic.solvers.solution import Solution
 
 Floats = NDArray[np.float64]
@@ -37,15 +37,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Fit:
-    """Coefficients with their certificate and each training row's part in them."""
+    """Coefficients with their certificate and each training row's part in them.
+
+    Rows that were read block by block are not held, nor is their part.
+    """
 
     coef: Floats
     intercept: Floats
     objective: float
     gap: float
     n_iter: NDArray[np.int64]
-    partition: NDArray[np.int8]
-    dual: Floats
+    partition: NDArray[np.int8] | None
+    dual: Floats | None
     solutions: tuple[Solution, ...]
 
 
@@ -143,8 +146,8 @@ def fit_one_vs_rest(
         sum(fit.objective for fit in fits),
         sum(fit.gap for fit in fits),
         np.concatenate([fit.n_iter for fit in fits]),
-        np.stack([fit.partition for fit in fits], axis=1),
-        np.concatenate([fit.dual for fit in fits]),
+        np.stack([fit.partition for fit in fits], axis=1),  # type: ignore[misc]
+        np.concatenate([fit.dual for fit in fits]),  # type: ignore[misc]
         tuple(solution for fit in fits for solution in fit.solutions),
     )
 
@@ -206,6 +209,54 @@ def _linear_solver(task: Task) -> Any:
     from laconic.solvers.paper_newton import solve_paper
 
     return solve_paper
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """What to fit on rows read block by block: ``factors`` holds the weight of each class."""
+
+    source: Source
+    n_columns: int
+    factors: Floats
+    C: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+
+
+def fit_scanned(
+    task: ScanTask, loss: Any, positives: Sequence[int], start: Floats | None = None
+) -> Fit:
+    """One problem for each class in ``positives``, against the others."""
+    from laconic.solvers.scanned_newton import solve_scanned
+    from laconic.solvers.scored_blocks import ScoredBlocks, Scorer
+
+    codes = np.arange(len(task.factors))
+    found = [
+        solve_scanned(
+            ScoredBlocks(
+                task.source,
+                Scorer(loss, np.where(codes == k, 1.0, -1.0), task.C * task.factors),
+                task.n_columns,
+            ),
+            fit_intercept=task.fit_intercept,
+            tol=task.tol,
+            max_iter=task.max_iter,
+            start=None if start is None else np.atleast_2d(start)[place],
+        )
+        for place, k in enumerate(positives)
+    ]
+    points = np.vstack([solution.point for solution in found])
+    return Fit(
+        np.ascontiguousarray(points[:, :-1]),
+        points[:, -1].copy(),
+        sum(solution.value for solution in found),
+        sum(solution.gap for solution in found),
+        np.array([max(solution.n_iter, 1) for solution in found]),
+        None,
+        None,
+        tuple(found),
+    )
 
 
 def stacked(coef: Floats, intercept: Floats | Sequence[float]) -> Floats:

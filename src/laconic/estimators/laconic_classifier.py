@@ -32,6 +32,9 @@ from laconic.solvers.anytime import Deadline
 
 Floats = NDArray[np.float64]
 
+PAGE = 300
+"""Entries that a reader will look at."""
+
 _SHARE_FOR_COMPARISON = 0.7
 """Part of the time budget after which no fold is started: the chosen model must still be fitted."""
 
@@ -41,10 +44,11 @@ class LaconicClassifier(TableClassifier):
 
     Candidates of every family are fitted on folds; their held-out decisions are priced with
     ``costs``, at the class mix of deployment. Of all candidates that are not worse than the
-    cheapest one by more than one standard error *of the difference on the same rows*, neither in
-    cost nor in log loss, the smallest is kept, fitted on all rows and wrapped in the decision
-    layer. :mod:`laconic.estimators.model_size` says what size means, for all families alike.
-    Mixed columns and missing values need no preparation.
+    cheapest one by more than one standard error *of the difference on the same rows*, those that
+    fit on a page (300 entries) are preferred; of these, the smallest that is not behind in log
+    loss either is kept, fitted on all rows and wrapped in the decision layer.
+    :mod:`laconic.estimators.model_size` says what size means, for all families alike. Mixed
+    columns and missing values need no preparation.
 
     Parameters
     ----------
@@ -60,8 +64,8 @@ class LaconicClassifier(TableClassifier):
         Cost of abstaining. None: never abstain.
     candidates : "auto", list of str or dict, default="auto"
         "auto" compares "logistic", "gray-zone" (two classes), "bayes", "scorecard", "votes",
-        "additive", "additive-single", "scorecard-built", "bayes-built", "forest-votes" and
-        "minimax". A list names some of them; a dict from name to classifier brings others.
+        "additive", "additive-single", "kernel", "scorecard-built", "bayes-built", "forest-votes"
+        and "minimax". A list names some of them; a dict from name to classifier brings others.
     selection : {"1se", "best"}, default="1se"
         The smallest within one standard error of the cheapest, or the cheapest.
     time_budget : float, default=None
@@ -172,7 +176,8 @@ class LaconicClassifier(TableClassifier):
         market = self._market(training)
         seed = seed_of(self.random_state)
         offered = read_candidates(
-            self.candidates, auto_candidates(market.costs, self.prior_bounds, seed, self.n_jobs)
+            self.candidates,
+            auto_candidates(market.costs, self.prior_bounds, seed, self.n_jobs, training.n_rows),
         )
         n_given = training.n_rows if sample_weight is None else len(np.asarray(sample_weight))
         folds = folds_of(self.cv, training, n_given, seed)
@@ -251,7 +256,7 @@ class LaconicClassifier(TableClassifier):
         if self.selection == "best" or not complete:
             return best
         close = [out for out in complete if _within(out, best, y, weight, market)]
-        close = _well_informed(close, y, weight)
+        close = _well_informed([out for out in close if out.size <= PAGE] or close, y, weight)
         sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
         return close[int(np.argmin(sizes))]
 

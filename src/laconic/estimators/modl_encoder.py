@@ -13,9 +13,10 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from laconic.data.columns import Table
-from laconic.data.source import ArraySource
+from laconic.data.columns import Schema, Table
+from laconic.data.source import Block
 from laconic.estimators.contract import (
+    Accepts,
     Interval,
     LabelledReader,
     StrOptions,
@@ -23,7 +24,7 @@ from laconic.estimators.contract import (
 )
 from laconic.estimators.modl_levers import read_requests
 from laconic.estimators.partition import Partition
-from laconic.estimators.partition_fit import Setting, fit_column
+from laconic.estimators.partition_fit import Setting, fit_column, recounted
 
 __all__ = ["ModlEncoder", "Partition"]
 
@@ -97,6 +98,8 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
            [0, 1, 0, 0]], dtype=int32)
     """
 
+    _accepts = Accepts(scan=True)
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "prior": [StrOptions({"granular", "2006"})],
         "max_parts": [Interval(Integral, 1, None, closed="left"), None],
@@ -147,14 +150,14 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
         return tags
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the partition of every column.
 
         Parameters
         ----------
-        X : array or frame of shape (n_samples, n_features)
+        X : array, frame or scan of shape (n_samples, n_features)
         y : array of shape (n_samples,)
-            Class labels.
+            Class labels; those of a scan are one of its columns.
         sample_weight : array of shape (n_samples,), default=None
 
         Returns
@@ -162,10 +165,21 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
         self
         """
         training = self._read_training(X, y, sample_weight)
-        totals = np.bincount(training.y, weights=training.weight, minlength=len(self.classes_))
+        return self.fit_rows(training, self.schema_, self.classes_)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit_rows(self, training: Any, schema: Schema, classes: NDArray[Any]) -> Self:
+        """Find the partitions on rows that an estimator around this one has read."""
+        self.schema_, self.classes_ = schema, classes
+        self._publish_names()
+        if self.pairs or self.trees:
+            self._refuse_scan(training.in_memory, "(pairs=..., trees=...)")
+        source = training.source
+        n_classes = len(self.classes_)
+        totals = source.sum(lambda block: _class_weights(block, n_classes), [])
         requests = read_requests(
             training.table,
-            len(self.classes_),
+            n_classes,
             float(totals.sum()),
             max_parts=self.max_parts,
             min_part_weight=self.min_part_weight,
@@ -173,11 +187,13 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
             cuts=self.cuts,
             special_values=self.special_values,
         )
-        source = ArraySource(training.table, training.y, training.weight)
         setting = Setting(source, training.table, self.classes_, totals, self.prior)  # type: ignore[arg-type]
+        if not training.in_memory:
+            setting = setting.read_together()
         found: list[Partition] = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(fit_column)(setting, j, request) for j, request in enumerate(requests)
         )
+        found = recounted(setting, found)
         self.class_weights_ = totals
         self.partitions_ = {partition.name: partition for partition in found}
         self._add_constructed(setting, found)
@@ -264,6 +280,10 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
             )
         if hasattr(self, "feature_names_in_") and not np.array_equal(names, self.feature_names_in_):
             raise ValueError("input_features is not equal to feature_names_in_")
+
+
+def _class_weights(block: Block, n_classes: int) -> NDArray[np.float64]:
+    return np.bincount(block.y, weights=block.weight, minlength=n_classes).astype(np.float64)
 
 
 def part_codes(table: Table, partitions: list[Partition]) -> NDArray[np.int32]:

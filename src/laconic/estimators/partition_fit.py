@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from laconic.criteria.modl import (
     PartitionPrior,
     PriorName,
     make_prior,
+    part_data_cost,
+    part_prior_cost,
     partition_costs,
 )
 from laconic.data.columns import Table, shown
-from laconic.data.source import Source
-from laconic.data.tables import NumericTable, category_table, numeric_table
+from laconic.data.source import Block, Source
+from laconic.data.tables import NumericTable, category_table, column_tables, numeric_table
 from laconic.estimators.partition import Partition
 from laconic.estimators.partition_cells import Cells, Groups, Intervals, readable_between
 from laconic.solvers.partition_groups import Grouping, best_groups
@@ -27,6 +29,9 @@ from laconic.solvers.partition_numeric import Cuts, Limits, best_intervals, chea
 Floats = NDArray[np.float64]
 
 MAX_CATEGORIES = 1_000_000
+MOST_VALUES = 2**15
+"""Pools of a numeric column that is read in one pass with the others, when it has twice as many
+distinct values."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,27 @@ class Setting:
     classes: NDArray[Any]
     class_totals: Floats
     prior: PriorName
+    tables: Sequence[Any] | None = None
+    """Tables of all columns when they were read in one pass; None to read them one by one."""
+
+    def read_together(self) -> Setting:
+        """The tables of all columns, of bounded size, in one pass over the rows."""
+        sizes = [
+            len(categories or ()) if kind == "categorical" else None
+            for kind, categories in zip(self.table.kinds, self.table.categories, strict=True)
+        ]
+        tables = column_tables(self.source, sizes, self.n_classes, MOST_VALUES)
+        return replace(self, tables=tables)
+
+    def numeric(self, column: int) -> NumericTable:
+        if self.tables is None:
+            return numeric_table(self.source, column, self.n_classes)
+        return self.tables[column]  # type: ignore[no-any-return]
+
+    def category(self, column: int, n_categories: int) -> Floats:
+        if self.tables is None:
+            return category_table(self.source, column, n_categories, self.n_classes)
+        return self.tables[column]  # type: ignore[no-any-return]
 
     @property
     def n_classes(self) -> int:
@@ -105,7 +131,12 @@ def fit_column(setting: Setting, column: int, request: Request) -> Partition:
 
 
 def _fit_numeric(setting: Setting, column: int, request: Request) -> Partition:
-    table = numeric_table(setting.source, column, setting.n_classes)
+    table = setting.numeric(column)
+    if table.pooled and request.special:
+        raise ValueError(
+            f"special_values: column {shown(setting.table.names[column])} has too many distinct "
+            "values to keep them all; make its codes missing or a column of their own."
+        )
     special = tuple(v for v in request.special if v in table.values)
     regular = table.take(~np.isin(table.values, special)) if special else table
     apart = [table.weights[np.searchsorted(table.values, v)] for v in special]
@@ -124,7 +155,8 @@ def _fit_numeric(setting: Setting, column: int, request: Request) -> Partition:
         exact, gap = True, 0.0
     else:
         solution = best_intervals(rows, setting.n_classes, prior, request.limits)
-        found, exact, gap = solution.point, bool(solution.details["exact"]), solution.gap
+        found, gap = solution.point, solution.gap
+        exact = bool(solution.details["exact"]) and not table.pooled
     offset = int(regular.has_missing and not alone)
     cells = _intervals(found, regular, offset, alone, special, request.cuts)
     parts = _part_weights(rows, found)
@@ -168,7 +200,13 @@ def _intervals(
         return Intervals(np.array(given), alone, special, regular.has_missing)
     values = regular.values
     between = found.places[found.places > offset] - offset
-    bounds = [readable_between(float(values[c - 1]), float(values[c])) for c in between]
+    # the neighbours above a pool are not known, so that its own value must be the cut
+    bounds = [
+        float(values[c - 1])
+        if regular.pooled
+        else readable_between(float(values[c - 1]), float(values[c]))
+        for c in between
+    ]
     missing_first = alone or len(between) < len(found.places)
     return Intervals(
         np.array(bounds, dtype=np.float64), missing_first, special, regular.has_missing
@@ -199,7 +237,7 @@ def _fit_categorical(setting: Setting, column: int, request: Request) -> Partiti
             f"Column {shown(name)} has {len(categories):,} distinct categories, more than "
             f"{MAX_CATEGORIES:,}; it looks like an identifier: drop it or shorten its texts."
         )
-    rows = category_table(setting.source, column, len(categories), setting.n_classes)
+    rows = setting.category(column, len(categories))
     seen = rows.sum(axis=1) > 0
     prior = setting.prior_for(setting.total)
     solution = best_groups(rows[seen], setting.n_classes, prior, request.limits)
@@ -221,6 +259,41 @@ def _fit_categorical(setting: Setting, column: int, request: Request) -> Partiti
         exact=bool(solution.details["exact"]),
         gap=solution.gap,
     )
+
+
+def recounted(setting: Setting, found: list[Partition]) -> list[Partition]:
+    """Partitions of pooled columns with the weights that the rows really have in their parts."""
+    tables = setting.tables or ()
+    pooled = [j for j, t in enumerate(tables) if isinstance(t, NumericTable) and t.pooled]
+    if not pooled:
+        return found
+    parts = [found[j] for j in pooled]
+    n_classes = setting.n_classes
+
+    def of_block(block: Block) -> tuple[Floats, ...]:
+        return tuple(
+            _counted(part.codes(block.X.column(k)), block, part.n_parts, n_classes)
+            for k, part in enumerate(parts)
+        )
+
+    counted = setting.source.sum(of_block, pooled)
+    out = list(found)
+    for j, weights in zip(pooled, counted, strict=True):
+        old = found[j]
+        paid = old.costs.preparation - float(part_prior_cost(old.class_weights).sum())
+        costs = Costs(
+            old.costs.construction,
+            paid + float(part_prior_cost(weights).sum()),
+            float(part_data_cost(weights).sum()),
+        )
+        out[j] = replace(old, class_weights=weights, costs=costs)
+    return out
+
+
+def _counted(codes: NDArray[Any], block: Block, n_parts: int, n_classes: int) -> Floats:
+    flat = codes.astype(np.int64) * n_classes + block.y
+    weights = np.bincount(flat, weights=block.weight, minlength=n_parts * n_classes)
+    return np.asarray(weights, dtype=np.float64).reshape(n_parts, n_classes)
 
 
 def grouping_cost(grouping: Grouping, prior: PartitionPrior) -> float:

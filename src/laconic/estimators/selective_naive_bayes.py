@@ -95,7 +95,7 @@ class SelectiveNaiveBayes(CodedBayes):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SelectiveNaiveBayes:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelectiveNaiveBayes:
         """Partition the columns, then search for a selection.
 
         Parameters

@@ -25,6 +25,7 @@ from laconic.estimators.decision import DecisionClassifier
 from laconic.estimators.form_classifier import Form, FormClassifier
 from laconic.estimators.forms import AdditiveScore
 from laconic.estimators.linear_form import LinearScore
+from laconic.estimators.rank_kernel import RankedKernel
 from laconic.export.atomic import write_atomically
 
 __all__ = ["ModelFileError", "load", "read_content", "save", "write_atomically"]
@@ -32,7 +33,11 @@ __all__ = ["ModelFileError", "load", "read_content", "save", "write_atomically"]
 FORMAT = "laconic-model"
 SCHEMA_VERSION = 1
 
-_FORMS: dict[str, Any] = {"additive": AdditiveScore, "linear": LinearScore}
+_FORMS: dict[str, Any] = {
+    "additive": AdditiveScore,
+    "linear": LinearScore,
+    "ranked-kernel": RankedKernel,
+}
 
 
 class ModelFileError(ValueError):
@@ -140,7 +145,7 @@ def read_content(path: str | Path) -> dict[str, Any]:
 
 def saved_form(model: Any) -> Form:
     """The form that a fitted classifier predicts through."""
-    for name in ("linear_form_", "form_"):
+    for name in ("linear_form_", "ranked_form_", "form_"):
         form = getattr(model, name, None)
         if form is not None:
             return form  # type: ignore[no-any-return]

@@ -104,11 +104,16 @@ def _start_on_fewer_rows(rows: LinearRows, fit_intercept: bool, max_iter: int) -
     thin = rows.thinned(_THIN_EVERY)
     if thin.y.min() == thin.y.max():
         return None
+    return approach_on_fewer_rows(thin, fit_intercept, max_iter)
+
+
+def approach_on_fewer_rows(thin: LinearRows, fit_intercept: bool, max_iter: int) -> Array:
+    """The point that a sample gives, to its own statistical accuracy."""
     start = _start_on_fewer_rows(thin, fit_intercept, max_iter)
     # a sample's own error is about half a unit of objective per parameter, in its own weights;
     # without kinks its steps are cheap and worth some more
     share = 1.0 if thin.kink.jump.any() else 0.2
-    enough = share * rows.n_columns * float(thin.weight.mean())
+    enough = share * thin.n_columns * float(thin.weight.mean())
     return _Newton(thin, fit_intercept, max_iter).approach(start, enough)
 
 
@@ -359,7 +364,7 @@ class _Newton:
                 by_sign[side] += np.where(u * sign > 0, u, 0.0) @ table
             slope = slope.copy()
             slope[held] = u
-        shrink = _balance(by_sign[:, -1]) if self.fit_intercept else (1.0, 1.0)
+        shrink = balance(by_sign[:, -1]) if self.fit_intercept else (1.0, 1.0)
         apart = place.point[:-1] + shrink[0] * by_sign[0, :-1] + shrink[1] * by_sign[1, :-1]
         gap = 0.5 * float(apart @ apart)
         if gap > tol * max(place.value, self.least):
@@ -447,7 +452,7 @@ def certify_natural(
     return gap, place.dual
 
 
-def _balance(sums: Array) -> tuple[float, float]:
+def balance(sums: Array) -> tuple[float, float]:
     """Factors in [0, 1] on negative and positive slopes that make their sum zero."""
     negative, positive = -float(sums[0]), float(sums[1])
     if negative > positive:

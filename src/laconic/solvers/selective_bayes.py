@@ -15,13 +15,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.criteria.weighted_bayes import selection_prior
+from laconic.criteria.weighted_bayes import LogTables, selection_prior
 from laconic.data.source import Block
 from laconic.solvers.anytime import Deadline
 from laconic.solvers.coded_rows import CodedRows, labels
 from laconic.solvers.solution import Solution, WhyStopped
 
 Floats = NDArray[np.float64]
+Step = int
+"""A variable k that goes in, or ~k for one that goes out."""
 
 logger = logging.getLogger("laconic")
 
@@ -44,67 +46,89 @@ class _Average:
         return self.by_variable / self.total if self.total > 0.0 else self.by_variable
 
 
+@dataclass(frozen=True)
+class _Scores:
+    """Scores of a block after some variables went in or out; kept with the block."""
+
+    tables: LogTables
+
+    @property
+    def two_classes(self) -> bool:
+        return self.tables.n_classes == 2
+
+    def gain(self, step: Step) -> Floats:
+        """What variable k adds to the scores of its parts; ``~k`` takes it out again."""
+        table = self.tables.table(step if step >= 0 else ~step)
+        gain: Floats = table[:, 1] - table[:, 0] if self.two_classes else table
+        return np.asarray(gain if step >= 0 else -gain)
+
+    def at(self, block: Block, steps: tuple[Step, ...]) -> Floats:
+        def made() -> Floats:
+            before: Floats
+            kept = block.memo.latest("selection")
+            if steps and kept is not None and kept[0] == steps[:-1]:
+                before, new = kept[1], steps[-1:]
+            else:
+                before, new = self._first(len(block)), steps
+            for step in new:
+                before = before + self.gain(step)[block.X[:, step if step >= 0 else ~step]]
+            return before
+
+        scores: Floats = block.memo.recall("selection", steps, made)
+        return scores
+
+    def _first(self, n_rows: int) -> Floats:
+        prior = self.tables.log_prior
+        if self.two_classes:
+            return np.full(n_rows, float(prior[1] - prior[0]))
+        return np.repeat(prior[None, :], n_rows, axis=0)
+
+
 @dataclass
 class _Selection:
-    """Scores of the current model, kept block by block, so that a trial costs O(N J)."""
+    """The current model; the scores of its rows stay with their blocks: a trial costs O(N J)."""
 
     rows: CodedRows
     preparation: Floats
     selected: NDArray[np.bool_] = field(init=False)
-    scores: list[Floats] = field(init=False)
+    steps: tuple[Step, ...] = field(init=False)
     value: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        tables = self.rows.tables
-        self.selected = np.zeros(tables.n_variables, dtype=bool)
-        first = tables.log_prior
-        if tables.n_classes == 2:
-            first = first[1:] - first[:1]
-        self.scores = list(self.rows.source.map(lambda block: _repeated(first, len(block))))
-        self.value = self.rows.loss(np.zeros(tables.n_variables)) + self.prior(self.selected)
+        n_variables = self.rows.tables.n_variables
+        self.selected = np.zeros(n_variables, dtype=bool)
+        self.steps = ()
+        self.value = self.rows.loss(np.zeros(n_variables)) + self.prior(self.selected)
 
     def prior(self, selected: NDArray[np.bool_]) -> float:
         chosen = int(selected.sum())
         return selection_prior(len(selected), chosen) + float(self.preparation[selected].sum())
 
-    def table(self, k: int) -> Floats:
-        table = self.rows.tables.table(k)
-        return table[:, 1] - table[:, 0] if self.rows.tables.n_classes == 2 else table
+    def step(self, k: int) -> Step:
+        return ~k if self.selected[k] else k
 
     def toggled(self, k: int) -> tuple[NDArray[np.bool_], float]:
         """The selection with variable k in (or out), and its description length."""
-        from laconic.solvers import hot_bayes as hot
-
-        loss_after = (
-            hot.binary_losses_after if self.rows.tables.n_classes == 2 else hot.class_losses_after
-        )
-        table = -self.table(k) if self.selected[k] else self.table(k)
+        scores, steps = _Scores(self.rows.tables), self.steps
+        gain = scores.gain(self.step(k))
 
         def one(block: Block) -> float:
-            scores = self.scores[block.index]
-            return float(loss_after(scores, *labels(block), block.X[:, k], table))
+            from laconic.solvers import hot_bayes as hot
+
+            after = hot.binary_losses_after if scores.two_classes else hot.class_losses_after
+            return float(after(scores.at(block, steps), *labels(block), block.X[:, k], gain))
 
         other = self.selected.copy()
         other[k] = not other[k]
         return other, float(self.rows.source.sum(one)) + self.prior(other)
 
     def accept(self, k: int, value: float) -> None:
-        sign = -1.0 if self.selected[k] else 1.0
-        table = sign * self.table(k)
-        gains = self.rows.source.map(lambda block: table[block.X[:, k]])
-        for scores, gain in zip(self.scores, gains, strict=True):
-            scores += gain
+        self.steps = (*self.steps, self.step(k))
         self.selected[k] = not self.selected[k]
         self.value = value
-
-
-def _repeated(scores: Floats, n_rows: int) -> Floats:
-    """One row of scores for each row; a vector when there is one score."""
-    rows = np.repeat(scores[None, :], n_rows, axis=0)
-    return rows[:, 0].copy() if rows.shape[1] == 1 else rows
 
 
 def select_variables(

@@ -1,0 +1,220 @@
+"""From rows and kernel parameters to fitted multipliers: which kernel, which rows, which road."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from laconic.criteria.kernels import Kernel, KernelRows
+from laconic.criteria.protocol import ScoreLoss
+from laconic.estimators.contract import Training
+from laconic.estimators.numeric_rows import numbers_of
+from laconic.solvers.kernel import KernelFit, solve_kernel
+from laconic.solvers.kernel_low_rank import solve_span
+from laconic.solvers.kernel_rows import LossRows
+from laconic.solvers.kernel_span import landmark_span
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_KMEANS_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class KernelProblem:
+    """A kernel and the training rows it is used on."""
+
+    kernel: Kernel
+    table: Any
+    rows: KernelRows
+
+    @classmethod
+    def read(cls, model: Any, training: Training, n_given: int) -> KernelProblem:
+        """Check the parameters of ``model`` against the rows."""
+        table = numbers_of(training.table)
+        return cls.of(model, table, training.weight, training.kept, n_given)
+
+    @classmethod
+    def of(cls, model: Any, table: Any, weight: Floats, kept: Index, n_given: int) -> KernelProblem:
+        if model.kernel == "precomputed":
+            matrix = _read_matrix(table, kept, n_given)
+            kernel = Kernel("precomputed")
+            return cls(kernel, matrix, KernelRows(kernel, matrix))
+        function = model.kernel if callable(model.kernel) else None
+        name = "function" if function is not None else model.kernel
+        gamma = _gamma(model.gamma, table, weight)
+        kernel = Kernel(name, gamma, int(model.degree), float(model.coef0), function)
+        if function is not None:
+            kernel.between(table[:2], table[: min(3, table.shape[0])])  # speaks up early
+        return cls(kernel, table, KernelRows(kernel, table))
+
+
+def _read_matrix(table: Any, kept: Index, n_given: int) -> Floats:
+    matrix = table.toarray() if issparse(table) else table
+    if matrix.shape[1] != n_given:
+        raise ValueError(
+            f"kernel='precomputed' needs a square matrix, one row and one column per training "
+            f"row; X has {n_given} rows and {matrix.shape[1]} columns."
+        )
+    matrix = matrix[:, kept] if len(kept) < n_given else matrix
+    if not np.isfinite(matrix).all():
+        raise ValueError("The precomputed kernel matrix X holds values that are not finite.")
+    size = float(np.abs(matrix).max(initial=0.0))
+    if float(np.abs(matrix - matrix.T).max(initial=0.0)) > 1e-8 * size:
+        raise ValueError(
+            "The precomputed kernel matrix X is not symmetric; pass k(X_train, X_train), or "
+            "(X + X.T) / 2 if the difference is rounding."
+        )
+    return np.asarray(matrix, dtype=np.float64)
+
+
+def _gamma(gamma: Any, table: Any, weight: Floats) -> float:
+    if gamma == "auto":
+        return 1.0 / table.shape[1]
+    if gamma != "scale":
+        return float(gamma)
+    part = weight / weight.sum()
+    squares = table.multiply(table) if issparse(table) else table * table
+    mean = float(np.mean(part @ table))
+    if issparse(table):
+        variance = float(np.mean(part @ squares)) - mean * mean
+    else:
+        variance = float(np.mean(part @ (table - mean) ** 2))
+    return 1.0 / (table.shape[1] * variance) if variance > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class RowFits:
+    """One fit per score, expanded on training rows."""
+
+    problem: KernelProblem
+    fits: tuple[KernelFit, ...]
+
+    @property
+    def expanded(self) -> NDArray[np.bool_]:
+        """Rows that belong to the support because the score is written on them."""
+        used = np.zeros(self.problem.rows.n_rows, bool)
+        for fit in self.fits:
+            if fit.solver != "low-rank":
+                used[fit.basis] = True
+        return used
+
+    def multipliers(self) -> Floats:
+        out = np.stack([-fit.slopes for fit in self.fits])
+        for k, fit in enumerate(self.fits):
+            if fit.solver != "low-rank":
+                out[k] = 0.0
+                out[k, fit.basis] = fit.coef
+        return out
+
+    def vectors(self, used: NDArray[np.bool_]) -> Any:
+        if self.problem.kernel.name == "precomputed":
+            return np.empty((0, 0))
+        return self.problem.table[np.flatnonzero(used)]
+
+    def basis(self) -> Index:
+        found = np.unique(np.concatenate([fit.basis for fit in self.fits]))
+        return found.astype(np.int64)
+
+    def expansion(self) -> tuple[Kernel, Any, Floats]:
+        basis = self.basis()
+        coef = np.zeros((len(self.fits), len(basis)))
+        for k, fit in enumerate(self.fits):
+            coef[k, np.searchsorted(basis, fit.basis)] = fit.coef
+        precomputed = self.problem.kernel.name == "precomputed"
+        return self.problem.kernel, None if precomputed else self.problem.table[basis], coef
+
+
+@dataclass(frozen=True)
+class LandmarkFits:
+    """One fit per score, expanded on landmarks."""
+
+    problem: KernelProblem
+    fits: tuple[KernelFit, ...]
+    points: Floats
+
+    @property
+    def expanded(self) -> NDArray[np.bool_]:
+        return np.zeros(self.problem.rows.n_rows, bool)
+
+    def multipliers(self) -> Floats:
+        return np.stack([-fit.slopes for fit in self.fits])
+
+    def vectors(self, used: NDArray[np.bool_]) -> Any:
+        return self.problem.table[np.flatnonzero(used)]
+
+    def basis(self) -> Index:
+        return np.zeros(0, np.int64)
+
+    def expansion(self) -> tuple[Kernel, Any, Floats]:
+        return self.problem.kernel, self.points, np.stack([fit.coef for fit in self.fits])
+
+
+def fit_rows(
+    model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats
+) -> RowFits:
+    """All functions of the kernel."""
+    try:
+        fits = tuple(
+            solve_kernel(
+                problem.rows, loss, target, weight, C=float(model.C),
+                fit_intercept=bool(getattr(model, "fit_intercept", True)), tol=float(model.tol),
+                max_iter=int(model.max_iter), solver=getattr(model, "solver", "auto"),
+                cache_mb=float(model.cache_size),
+            )
+            for target in targets
+        )  # fmt: skip
+    except np.linalg.LinAlgError as error:
+        raise ValueError(
+            "The kernel is not positive semi-definite on the training rows, so that the problem "
+            "is not convex; use another kernel, or add a multiple of the identity."
+        ) from error
+    return RowFits(problem, fits)
+
+
+def fit_landmarks(
+    model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats
+) -> LandmarkFits:
+    """Functions of k-means points only (Nystroem)."""
+    points = _landmarks(model, problem, weight)
+    span, used = landmark_span(problem.kernel, problem.table, points, 1e6 * float(model.cache_size))
+    fits = []
+    for target in targets:
+        found = solve_span(
+            problem.rows if model.exact_gap else None,
+            LossRows(loss, target, float(model.C) * weight),
+            span, fit_intercept=True, tol=float(model.tol), max_iter=int(model.max_iter),
+        )  # fmt: skip
+        fits.append(
+            KernelFit(
+                found, np.zeros(0, np.int64), span.coefficients(found.point[:-1]),
+                float(found.point[-1]), found.details["slopes"], found.details["scores"],
+                found.details["on_kink"], "landmarks",
+            )
+        )  # fmt: skip
+    return LandmarkFits(problem, tuple(fits), points[used])
+
+
+def _landmarks(model: Any, problem: KernelProblem, weight: Floats) -> Floats:
+    """Centres of k-means, on at most 20,000 rows at even places."""
+    from sklearn.cluster import KMeans
+
+    n, wanted = problem.rows.n_rows, int(model.landmarks)
+    if problem.kernel.name == "precomputed":
+        raise ValueError("landmarks need rows, and kernel='precomputed' has none; leave it None.")
+    if wanted > n:
+        raise ValueError(f"landmarks={wanted} exceeds the {n} training rows; use fewer.")
+    every = max(1, n // max(_KMEANS_ROWS, 2 * wanted))
+    some = problem.table[::every]
+    some = some.toarray() if issparse(some) else some
+    different = len(np.unique(some, axis=0)) if wanted > 0.1 * len(some) else len(some)
+    means = KMeans(
+        min(wanted, different), n_init=1, max_iter=10, init="random",
+        random_state=model.random_state,
+    )  # fmt: skip
+    with_warning = means.fit(some, sample_weight=weight[::every])
+    return np.asarray(with_warning.cluster_centers_, dtype=np.float64)

@@ -1,0 +1,80 @@
+"""Narrower and narrower kinks until the duality gap of the true losses is small."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.solvers.kernel_newton import Point, Space, descend
+from laconic.solvers.kernel_rows import LossRows, balanced
+from laconic.solvers.solution import Solution, WhyStopped
+
+Floats = NDArray[np.float64]
+
+COARSE_WIDTH, FIRST_WIDTH = 0.3, 0.1
+"""Width of the rounded kinks on part of the rows, and at the start on all of them."""
+
+_STUCK = 6
+
+
+def anneal(
+    space: Space,
+    rows: LossRows,
+    point: Point,
+    *,
+    tol: float,
+    max_iter: int,
+    done: int = 0,
+    width: float = FIRST_WIDTH,
+    share: Floats | None = None,
+) -> Solution:
+    """Newton on rounded kinks, then on narrower ones with better multipliers.
+
+    Stops at a gap of ``tol / 2`` times the value, which leaves room for what the space itself
+    neglects. ``Solution.point`` is a :class:`~laconic.solvers.kernel_newton.Point`; ``details``
+    holds ``slopes``, ``scores`` and the last ``width``.
+    """
+    if share is None:
+        share = np.full(rows.n_rows, 0.5)
+    best: Solution | None = None
+    price, sharp, stuck, n_iter = np.inf, np.inf, 0, done
+    why: WhyStopped = "max_iter"
+    while best is None or n_iter < max_iter:
+        value = 0.5 * point.norm + rows.value(point.z)
+        aim = tol * max(value, rows.least)
+        # far from the end it is the width that limits: steps need not be exact
+        enough = min(sharp, max(0.1 * aim, 0.02 * min(price, 1e-2 * value)))
+        left = max(max_iter - n_iter, 1)
+        point, steps = descend(
+            space, rows, point, width=width, share=share, enough=enough, max_iter=left
+        )
+        n_iter += max(steps, 1)
+        now, price = _certified(space, rows, point, width, share, n_iter)
+        stuck = stuck + 1 if best is not None and now.gap > 0.7 * best.gap else 0
+        best = now if best is None or now.gap < best.gap else best
+        if best.gap <= 0.5 * tol * max(best.value, rows.least):
+            why = "gap"
+            break
+        if stuck >= _STUCK:
+            why = "stalled"
+            break
+        if price <= 0.3 * aim and enough > 1e-9 * aim:
+            sharp = 1e-3 * enough
+            continue
+        share = rows.shares(point.z, width, share)
+        width *= min(max((0.2 * aim / max(price, 1e-300)) ** 0.6, 0.1), 0.3)
+        sharp = np.inf
+    return Solution(best.point, best.value, best.gap, n_iter, why, best.details)
+
+
+def _certified(
+    space: Space, rows: LossRows, point: Point, width: float, share: Floats, n_iter: int
+) -> tuple[Solution, float]:
+    slope = rows.rounded(point.z, width, share).slope
+    if space.fit_intercept:
+        slope = balanced(slope)
+    price = rows.price(point.z, slope)
+    gap = price + 0.5 * max(space.apart(point, slope), 0.0)
+    value = 0.5 * point.norm + rows.value(point.z)
+    details = {"slopes": slope, "scores": point.z, "width": width}
+    return Solution(point, value, gap, n_iter, "gap", details), price

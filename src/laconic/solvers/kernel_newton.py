@@ -1,0 +1,174 @@
+"""Newton's method on rounded kinks, on features or on a kernel matrix.
+
+minimise over f, b   |f|^2 / 2 + sum_i s_i phi(f(x_i) + b, y_i)
+
+with every kink rounded as in :mod:`laconic.solvers.kernel_rows`. The two spaces differ only in the
+linear system of a step: (m + 1) unknowns on m features, or one per row with curvature, bordered by
+the intercept, on a kernel matrix. The bordered system needs no inverse of the kernel matrix; the
+paper's formula for its multiplier (before equation 14) does, and fails on duplicated rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from laconic.solvers.kernel_rows import LossRows, Rounded, line_search
+
+Floats = NDArray[np.float64]
+
+_CHUNK = 8_192
+
+
+@dataclass
+class Point:
+    """Coefficients of f, intercept, scores z = f(x) + b of every row, and |f|^2."""
+
+    coef: Floats
+    b: float
+    z: Floats
+    norm: float
+
+
+@dataclass
+class Move:
+    """A direction: change of coefficients, intercept and scores; <f, df> and |df|^2."""
+
+    coef: Floats
+    b: float
+    z: Floats
+    along: float
+    norm: float
+
+
+class Space(Protocol):
+    """Where f lives."""
+
+    fit_intercept: bool
+
+    def move(self, point: Point, rounded: Rounded, ease: float) -> Move:
+        """The Newton direction of the rounded objective."""
+        ...
+
+    def apart(self, point: Point, slope: Floats) -> float:
+        """|f - f_u|^2, with f_u the function that weighted slopes of the rows stand for."""
+        ...
+
+
+class FeatureSpace:
+    """f(x) = w.x on rows of features, kept in single or double precision."""
+
+    def __init__(self, features: NDArray[Any], fit_intercept: bool) -> None:
+        self.features = features
+        self.fit_intercept = fit_intercept
+
+    def scores(self, w: Floats) -> Floats:
+        if self.features.dtype == np.float64:
+            return np.asarray(self.features @ w)
+        out = np.empty(len(self.features))
+        for start in range(0, len(out), _CHUNK):
+            here = slice(start, start + _CHUNK)
+            out[here] = self.features[here].astype(np.float64) @ w
+        return out
+
+    def at(self, w: Floats, b: float) -> Point:
+        return Point(w, b, self.scores(w) + b, float(w @ w))
+
+    def pull(self, slope: Floats) -> Floats:
+        """sum_i slope_i x_i, over the rows that have a slope."""
+        total = np.zeros(self.features.shape[1])
+        used = np.flatnonzero(slope)
+        for start in range(0, len(used), _CHUNK):
+            here = used[start : start + _CHUNK]
+            total += slope[here] @ self.features[here].astype(np.float64, copy=False)
+        return total
+
+    def apart(self, point: Point, slope: Floats) -> float:
+        rest = point.coef + self.pull(slope)
+        return float(rest @ rest)
+
+    def move(self, point: Point, rounded: Rounded, ease: float) -> Move:
+        width = self.features.shape[1]
+        H, border = np.eye(width), np.zeros(width)
+        active = np.flatnonzero(rounded.curvature)
+        for start in range(0, len(active), _CHUNK):
+            here = active[start : start + _CHUNK]
+            root = np.sqrt(rounded.curvature[here])
+            packed = self.features[here] * root[:, None]
+            H += packed.T @ packed
+            border += packed.T @ root
+        gradient = point.coef + self.pull(rounded.slope)
+        factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+        dw = -cho_solve(factor, gradient, check_finite=False)
+        db = 0.0
+        if self.fit_intercept:
+            beside = cho_solve(factor, border, check_finite=False)
+            bend = max(float(rounded.curvature.sum() - border @ beside), ease)
+            db = -(float(rounded.slope.sum()) + float(border @ dw)) / bend
+            dw -= db * beside
+        dz = self.scores(dw) + db
+        return Move(dw, db, dz, float(point.coef @ dw), float(dw @ dw))
+
+
+def descend(
+    space: Space,
+    rows: LossRows,
+    point: Point,
+    *,
+    width: float,
+    share: Floats,
+    enough: float,
+    max_iter: int,
+) -> tuple[Point, int]:
+    """Newton steps on the rounded objective until a full one gains less than ``enough``."""
+    now = rows.rounded(point.z, width, share)
+    weight = float(rows.weight.sum())
+    for done in range(max_iter):
+        value = 0.5 * point.norm + now.value
+        # a loss without curvature leaves b free: a light proximal term, which vanishes with b's own
+        move = space.move(point, now, 1e-9 * weight)
+        tilt = move.along + float(now.slope @ move.z)
+        if -tilt <= 1e-15 * abs(value):
+            return point, done
+
+        def at(
+            length: float, point: Point = point, move: Move = move
+        ) -> tuple[float, float, Rounded]:
+            there = rows.rounded(point.z + length * move.z, width, share)
+            norm = point.norm + length * (2.0 * move.along + length * move.norm)
+            slope = move.along + length * move.norm + float(there.slope @ move.z)
+            return 0.5 * norm + there.value, slope, there
+
+        found = line_search(at, value, tilt)
+        if found is None:
+            return point, done
+        length, now = found
+        point = Point(
+            point.coef + length * move.coef,
+            point.b + length * move.b,
+            point.z + length * move.z,
+            max(point.norm + length * (2.0 * move.along + length * move.norm), 0.0),
+        )
+        if length == 1.0 and -tilt <= 2.0 * enough:
+            return point, done + 1
+    return point, max_iter
+
+
+def best_constant(rows: LossRows) -> float:
+    """About the best score when it is the same for every row, by bisection of its slope."""
+
+    def tilt(b: float) -> float:
+        return float(rows.weight @ rows.loss.slope(np.full(rows.n_rows, b), rows.y))
+
+    inner, reach = 0.0, 1.0
+    sign = -1.0 if tilt(0.0) > 0 else 1.0
+    while reach < 1e30 and sign * tilt(sign * reach) < 0:
+        inner, reach = reach, 8.0 * reach
+    for _ in range(20):
+        middle = 0.5 * (inner + reach)
+        inner, reach = (middle, reach) if sign * tilt(sign * middle) < 0 else (inner, middle)
+    return sign * 0.5 * (inner + reach)

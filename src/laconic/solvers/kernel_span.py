@@ -1,0 +1,130 @@
+"""A basis of few rows for a kernel: pivoted Cholesky, in blocks.
+
+Rows B are picked greedily by what the earlier ones leave of k(x, x). With K_BB = LL' the features
+of a row are L^-1 k(B, x); K = features features' + R with R positive semi-definite, whose diagonal
+is known. A function of these features is sum_j c_j k(x_j, .) over the basis, with its exact norm:
+only the multipliers of rows outside the basis see R.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from laconic.criteria.kernels import Kernel, KernelRows
+
+Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_SAMPLE = 1_000
+
+
+@dataclass
+class Span:
+    """Basis rows, their Cholesky factor, features of every row and what they leave over."""
+
+    basis: Index
+    lower: Floats
+    features: NDArray[Any]
+    left: Floats
+
+    @property
+    def rank(self) -> int:
+        return len(self.basis)
+
+    def coefficients(self, w: Floats) -> Floats:
+        """c with sum_j c_j k(x_j, .) the function whose feature weights are ``w``."""
+        found = solve_triangular(self.lower, w, lower=True, trans=1, check_finite=False)
+        return np.asarray(found)
+
+
+def whiten(lower: Floats, values: Floats) -> Floats:
+    """Rows k(x, B) turned into features, C-ordered."""
+    found = solve_triangular(lower, values.T, lower=True, check_finite=False)
+    return np.ascontiguousarray(found.T)
+
+
+def find_span(rows: KernelRows, most: int, least: float, *, patience: float = np.inf) -> Span:
+    """Greedy basis until every row keeps at most ``least`` of itself, or ``most`` rows are in.
+
+    ``patience`` stops the search early: after the first round, when what is left over on average
+    exceeds it, the basis found so far is returned.
+    """
+    n = rows.n_rows
+    diagonal = rows.diagonal
+    candidates = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
+    chosen, lower = _pivots(rows.block(candidates, candidates), min(most, len(candidates)), least)
+    basis = candidates[chosen]
+    features = whiten(lower, rows.block(slice(None), basis))
+    left = _left_over(diagonal, features)
+    while len(basis) < min(most, n) and float(left.max()) > least:
+        if float(left.mean()) > patience:
+            break
+        span = Span(basis, lower, features, left)
+        wider = _extended(rows, span, most, least)
+        if wider.rank == span.rank:
+            break
+        basis, lower, features, left = wider.basis, wider.lower, wider.features, wider.left
+    return Span(basis, lower, features, left)
+
+
+def _extended(rows: KernelRows, span: Span, most: int, least: float) -> Span:
+    """The basis with rows added among those that are approximated worst."""
+    size = min(_SAMPLE, rows.n_rows)
+    worst = np.sort(np.argpartition(-span.left, size - 1)[:size])
+    F = span.features[worst]
+    rest = rows.block(worst, worst) - F @ F.T
+    chosen, corner = _pivots(rest, min(most - span.rank, size), least)
+    if len(chosen) == 0:
+        return span
+    added = worst[chosen]
+    side = span.features[added]
+    fresh = whiten(corner, rows.block(slice(None), added) - span.features @ side.T)
+    k, extra = span.rank, len(added)
+    lower = np.zeros((k + extra, k + extra))
+    lower[:k, :k], lower[k:, :k], lower[k:, k:] = span.lower, side, corner
+    features = np.ascontiguousarray(np.hstack([span.features, fresh]))
+    left = _left_over(rows.diagonal, features)
+    return Span(np.concatenate([span.basis, added]), lower, features, left)
+
+
+def _pivots(K: Floats, most: int, least: float) -> tuple[Index, Floats]:
+    from laconic.solvers.hot_kernel import greedy_pivots
+
+    factor = np.zeros((most, len(K)))
+    places = np.zeros(most, np.int64)
+    # below this a pivot is rounding noise
+    floor = max(least, 1e-12 * float(np.diagonal(K).max(initial=0.0)))
+    rank = greedy_pivots(np.ascontiguousarray(K), most, floor, factor, places)
+    places = places[:rank]
+    return places, np.tril(factor[:rank, places].T)
+
+
+def _left_over(diagonal: Floats, features: Floats) -> Floats:
+    return np.asarray(np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0))
+
+
+def landmark_span(
+    kernel: Kernel, table: Any, landmarks: Any, cache_bytes: float
+) -> tuple[Span, NDArray[np.int64]]:
+    """Features of every row on given points, and which of the points they use.
+
+    Points that the others already span are left out. The features are in single precision where
+    double would not fit into ``cache_bytes``; they are filled block by block.
+    """
+    K = kernel.between(landmarks, landmarks)
+    used, lower = _pivots(0.5 * (K + K.T), len(K), 1e-10 * float(np.diagonal(K).max()))
+    n, points = table.shape[0], landmarks[used]
+    dtype = np.float64 if 8.0 * n * len(used) <= cache_bytes else np.float32
+    features = np.empty((n, len(used)), dtype)
+    left = np.empty(n)
+    for start in range(0, n, _SAMPLE * 4):
+        here = slice(start, min(start + _SAMPLE * 4, n))
+        part = whiten(lower, kernel.between(table[here], points))
+        features[here] = part
+        left[here] = _left_over(kernel.diagonal(table[here]), part)
+    return Span(np.arange(len(used)), lower, features, left), used

