@@ -56,10 +56,14 @@ def read(name: str) -> tuple[Any, np.ndarray]:
     return X, (text == positive).astype(int)
 
 
+SEED = 2
+"""Settings of the library were chosen on splits with seeds 0 and 1; these are others."""
+
+
 def folds(X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    if len(y) > 4_000:
-        return list(StratifiedShuffleSplit(1, test_size=1 / 3, random_state=0).split(X, y))
-    return list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    if len(y) > 1_200:
+        return list(StratifiedShuffleSplit(1, test_size=1 / 3, random_state=SEED).split(X, y))
+    return list(StratifiedKFold(5, shuffle=True, random_state=SEED).split(X, y))
 
 
 def relative_cost(y: np.ndarray, p: np.ndarray, fn: float, fp: float) -> float:
@@ -182,21 +186,25 @@ def tall(n: int, d: int = 50) -> tuple[np.ndarray, np.ndarray]:
 
 def rows(sizes: list[int]) -> None:
     SparseAdditiveClassifier(pairs=2).fit(*small())
-    print("| rows x 50 | CPU s | terms | pairs | gap / objective | peak MB above X | encoded MB |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| rows x 50 | CPU s | CPU s / million rows | terms | pairs | gap / objective "
+        "| peak MB above X | encoded MB |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     for n in sizes:
         X, y = tall(n)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start = time.process_time()
-        model = SparseAdditiveClassifier(pairs=10).fit(X, y)
+        model = SparseAdditiveClassifier(pairs=10, random_state=0).fit(X, y)
         seconds = time.process_time() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
         pairs = sum(len(t.columns) == 2 for t in model.terms_)
         gap = model.duality_gap_ / model.objective_
         encoded = n * 50 * 5 / 2**20
         sizes_mb = f"{peak:.0f} | {encoded:.0f}"
+        speed = f"{seconds:.1f} | {1e6 * seconds / n:.1f}"
         print(
-            f"| {n} | {seconds:.1f} | {model.n_terms_} | {pairs} | {gap:.1e} | {sizes_mb} |",
+            f"| {n} | {speed} | {model.n_terms_} | {pairs} | {gap:.1e} | {sizes_mb} |",
             flush=True,
         )
 
@@ -216,10 +224,30 @@ def wide(n: int = 4_000, d: int = 5_000, real: int = 20) -> None:
     print(f"columns that matter found: {len(found & set(matter.tolist()))} of {real}")
     best = len(first & set(matter.tolist()))
     print(f"among the {real} most important: {best}; terms: {model.n_terms_}")
+    one, points = one_pass(X, y), 15 * 6 + 5 * len(model.path_["loss"])
+    print(
+        f"CPU s: {seconds:.1f}; one pass over all columns: {one:.3f}; path points (15 of the wide "
+        f"screen for the fit and each fold, then the folds' own): {points}; "
+        f"CPU / points / pass: {seconds / points / one:.2f}"
+    )
+
+
+def one_pass(X: np.ndarray, y: np.ndarray) -> float:
+    """CPU seconds of the slopes of all terms, once."""
+    from laconic.data.columns import Schema
+    from laconic.data.knots import KnotRule, encode, learn_axes
+    from laconic.solvers.additive import slopes_by_term
+    from laconic.solvers.additive_terms import single_terms
+
+    table = Schema.learn(X).table
+    weight = np.ones(len(y))
+    terms = single_terms(encode(table, learn_axes(table, weight, KnotRule(32))), weight)
+    values = (y - y.mean())[None, :].astype(float)
+    slopes_by_term(terms, values)
     start = time.process_time()
-    SparseAdditiveClassifier(pairs=0, group_penalty=1.0, smoothness=1.0).fit(X, y)
-    empty = time.process_time() - start
-    print(f"CPU s: {seconds:.1f}; encoding and one empty path point alone: {empty:.1f}")
+    for _ in range(5):
+        slopes_by_term(terms, values)
+    return (time.process_time() - start) / 5
 
 
 def main() -> None:

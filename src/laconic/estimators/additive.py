@@ -40,8 +40,9 @@ class SparseAdditiveClassifier(TableClassifier):
     Shapes of numeric columns are piecewise linear, with levels of their own for missing values,
     point masses and special codes; those of categories are tables; pairs are bilinear grids. The
     roughness of every term is weighed by marginal likelihood; the group penalty
-    :math:`\lambda_t`, which removes whole terms, is chosen by cross-validation. For the chosen
-    amounts the problem is convex, and ``duality_gap_`` bounds the distance from its optimum.
+    :math:`\lambda_t`, which removes whole terms, is chosen by cross-validation, and is zero in the
+    last fit of the terms it leaves when ``relaxed``. For the chosen terms and amounts the problem
+    is convex, and ``duality_gap_`` bounds the distance from its optimum.
 
     Parameters
     ----------
@@ -58,8 +59,10 @@ class SparseAdditiveClassifier(TableClassifier):
     max_knots : int, default=32
         Most knots of a shape; fewer for small samples, a few more in long tails.
     pairs : "auto" or int, default="auto"
-        "auto" keeps the candidate pairs whose evidence outweighs the number of pairs looked at; a
-        number gives that many candidates to the group penalty; 0: shapes of one column only.
+        "auto": pairs whose evidence outweighs the number of pairs looked at, each with its own
+        smoothness; and, if held-out rows confirm it, up to one weak pair for each column, all
+        under one strong amount (cross-validation only). A number gives that many candidates to the
+        group penalty; 0: shapes of one column only.
     max_terms : int, default=None
         Most terms of the fitted model.
     monotone : mapping or sequence, default=None
@@ -68,8 +71,12 @@ class SparseAdditiveClassifier(TableClassifier):
     costs : mapping, frame or array-like, default=None
         Costs of decisions; see :func:`laconic.decision_threshold`. Given, the path is judged by
         expected cost and ``predict`` takes the cheapest decision.
-    selection : {"1se", "best"}, default="1se"
-        Fewest terms within one standard error of the best held-out loss, or the best.
+    selection : {"best", "half-se", "1se"}, default="best"
+        Point of the path: the least held-out loss (of equal ones the fewest terms), or the fewest
+        terms within half a standard error or one of it.
+    relaxed : bool, default=True
+        The group penalty chooses the terms and then leaves: the chosen ones are fitted without it
+        (relaxed lasso, Meinshausen 2007), in every fold as in the end. False: it also shrinks them.
     cv : int, splitter or iterable, default=5
         Folds that judge the path.
     tol : float, default=1e-5
@@ -94,6 +101,8 @@ class SparseAdditiveClassifier(TableClassifier):
     path_ : dict of ndarray
         "group_penalty", "loss" (held-out, what was selected by), "log_loss", "n_terms".
     group_penalty_ : float
+    pair_amount_ : float
+        Common amount of smoothness of the weak pairs; infinite when there are none.
     feature_importances_ : ndarray of shape (n_features,)
         Sum of the importances of the terms that read the column (half each for a pair).
     threshold_ : float
@@ -126,7 +135,8 @@ class SparseAdditiveClassifier(TableClassifier):
         "max_terms": [None, Interval(Integral, 1, None, closed="left")],
         "monotone": [None, Mapping, "array-like"],
         "costs": "no_validation",
-        "selection": [StrOptions({"1se", "best"})],
+        "selection": [StrOptions({"best", "half-se", "1se"})],
+        "relaxed": ["boolean"],
         "cv": "no_validation",
         "tol": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [None, Integral],
@@ -144,7 +154,8 @@ class SparseAdditiveClassifier(TableClassifier):
         max_terms: int | None = None,
         monotone: Mapping[str, int] | Sequence[int] | None = None,
         costs: Any = None,
-        selection: str = "1se",
+        selection: str = "best",
+        relaxed: bool = True,
         cv: Any = 5,
         tol: float = 1e-5,
         n_jobs: int | None = None,
@@ -160,6 +171,7 @@ class SparseAdditiveClassifier(TableClassifier):
         self.monotone = monotone
         self.costs = costs
         self.selection = selection
+        self.relaxed = relaxed
         self.cv = cv
         self.tol = tol
         self.n_jobs = n_jobs
@@ -201,6 +213,7 @@ class SparseAdditiveClassifier(TableClassifier):
             signs=self._signs(K),
             costs=None if self.costs is None else cost_matrix(self.costs, self.classes_),
             selection=self.selection,
+            relaxed=bool(self.relaxed),
             tol=float(self.tol),
             n_jobs=self.n_jobs,
         )
@@ -238,6 +251,7 @@ class SparseAdditiveClassifier(TableClassifier):
         self.terms_ = list(fitted.terms)
         self.path_ = fitted.path
         self.group_penalty_ = fitted.group_penalty
+        self.pair_amount_ = fitted.pair_amount
         self.objective_ = fitted.solution.value
         self.duality_gap_ = fitted.solution.gap
         self.n_iter_ = max(1, fitted.solution.n_iter)

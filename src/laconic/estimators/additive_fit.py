@@ -20,20 +20,25 @@ from laconic.estimators.contract import Training
 from laconic.estimators.forms import AdditiveScore, Link
 from laconic.solvers.additive import AdditivePoint, solve_additive
 from laconic.solvers.additive_evidence import Smoothness
-from laconic.solvers.additive_path import (
+from laconic.solvers.additive_folds import (
+    AMOUNTS,
     RATIOS,
-    AdditivePlan,
     FoldPath,
-    PairRule,
+    OpenFold,
     PathPoint,
-    Structure,
-    build,
     choose,
     fold_path,
-    n_active,
-    solve_at,
+    open_fold,
 )
-from laconic.solvers.additive_terms import TermSet, pair_terms, single_terms, slot_masses
+from laconic.solvers.additive_path import (
+    AdditivePlan,
+    PairRule,
+    Structure,
+    build,
+    solve_at,
+    support,
+)
+from laconic.solvers.additive_terms import PairGrids, TermSet, pair_terms, single_terms, slot_masses
 from laconic.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -42,7 +47,12 @@ Ints = NDArray[np.int64]
 CHOICE_ROWS = 50_000
 """Rows on which smoothness, pairs and group penalty are chosen; the final fit uses all of them."""
 
-_MOST_PAIRS = 100
+_MOST_PAIRS = 200
+_CLEARLY = 0.5
+"""Weak pairs must win by this many standard errors of the paired held-out difference."""
+
+_MANY_ROWS = 5_000
+"""From here on more candidate pairs than columns: fewer rows hardly ever justify them."""
 
 _POLISHED_ROWS = 5_000
 """Up to here a few more Newton steps cost nothing and make results agree to many digits."""
@@ -63,18 +73,24 @@ class FitSettings:
     signs: tuple[int, ...]
     costs: Array | None
     selection: str
+    relaxed: bool
     tol: float
     n_jobs: int | None
 
     @property
     def plan(self) -> AdditivePlan:
-        return AdditivePlan(len(self.classes), self.loss, self.C, self.smoothness, self.signs)
+        return AdditivePlan(
+            len(self.classes), self.loss, self.C, self.smoothness, self.signs, self.relaxed
+        )
 
-    def pair_rule(self, n_columns: int) -> PairRule:
-        possible = n_columns * (n_columns - 1) // 2
+    def pair_rule(self, singles: TermSet, weight: Array) -> PairRule:
+        grids, d = PairGrids(singles, weight), len(singles.terms)
+        possible = d * (d - 1) // 2
         if self.pairs is not None:
-            return PairRule(min(self.pairs, possible), forced=True)
-        return PairRule(min(possible, max(10, n_columns), _MOST_PAIRS))
+            return PairRule(grids, min(self.pairs, possible), forced=True)
+        most = d if len(weight) < _MANY_ROWS else 3 * d
+        alone = self.group_penalty is not None
+        return PairRule(grids, min(possible, max(10, most), _MOST_PAIRS), alone=alone)
 
 
 @dataclass(frozen=True)
@@ -104,6 +120,7 @@ class AdditiveFit:
     group_penalty: float
     solution: Solution
     record: FitRecord
+    pair_amount: float = np.inf
 
 
 def fit_additive(
@@ -116,11 +133,16 @@ def fit_additive(
     few, rows = _choice_rows(singles.rows, seed)
     on_few = singles if rows is None else singles.on(few)
     some = slice(None) if rows is None else rows
-    rule = settings.pair_rule(len(axes))
+    rule = settings.pair_rule(on_few, weight[some])
     structure = build(settings.plan, on_few, y[some], weight[some], rule)
-    paths = _fold_paths(
+    opened = _open_folds(
         settings, on_few, y[some], weight[some], _inside(folds, rows), rule, structure
     )
+    amount = _weak_amount(settings, opened, y[some], weight[some])
+    structure = _at_amount(settings, structure, amount, y[some], weight[some])
+    run = delayed(fold_path)
+    jobs = (run(settings.plan, fold, y[some], RATIOS, amount) for fold in opened)
+    paths = list(Parallel(n_jobs=settings.n_jobs, prefer="threads")(jobs))
     points = _path_points(settings, paths, y[some], weight[some])
     ratio, at = settings.group_penalty, 0
     if points:
@@ -129,10 +151,11 @@ def fit_additive(
     if rows is not None:
         ratio = (ratio or 0.0) * float(np.sqrt(len(rows) / len(y)))
         structure = _on_all_rows(structure, singles)
-    ratio, solution = _final(settings, structure, y, weight, ratio or 0.0)
-    return _assembled(
+    ratio, structure, solution = _final(settings, structure, y, weight, ratio or 0.0)
+    fitted = _assembled(
         settings, training.table.names, structure, solution, ratio, weight, paths, at, points
     )
+    return replace(fitted, pair_amount=amount)
 
 
 def _choice_rows(rows: EncodedRows, seed: int) -> tuple[EncodedRows, Ints | None]:
@@ -150,7 +173,7 @@ def _inside(folds: Sequence[tuple[Ints, Ints]], rows: Ints | None) -> list[Ints]
     return [np.flatnonzero(np.isin(rows, test)) for _, test in folds if len(test)]
 
 
-def _fold_paths(
+def _open_folds(
     settings: FitSettings,
     singles: TermSet,
     y: Ints,
@@ -158,15 +181,46 @@ def _fold_paths(
     folds: Sequence[Ints],
     rule: PairRule,
     structure: Structure,
-) -> list[FoldPath]:
+) -> list[OpenFold]:
     guess = structure.smoothness.by_column(len(singles.terms))
-    run = delayed(fold_path)
+    run = delayed(open_fold)
     jobs = (
-        run(settings.plan, singles, y, weight, test, rule, RATIOS, guess)
+        run(settings.plan, singles, y, weight, test, rule, guess)
         for test in folds
         if len(test) < len(y)
     )
     return list(Parallel(n_jobs=settings.n_jobs, prefer="threads")(jobs))
+
+
+def _weak_amount(settings: FitSettings, folds: Sequence[OpenFold], y: Ints, weight: Array) -> float:
+    """Common amount of the weak pairs; infinite unless they are clearly worth it held out."""
+    if not any(fold.structure.weak.any() for fold in folds):
+        return np.inf
+    held_out = [fold.held_out for fold in folds]
+    points = [
+        _path_point(
+            settings,
+            amount,
+            held_out,
+            [f.points[min(k, len(f.points) - 1)].scores[:, f.held_out] for f in folds],
+            0.0,
+            y,
+            weight,
+        )
+        for k, amount in enumerate(AMOUNTS)
+    ]
+    best = min(points, key=lambda point: point.mean)
+    return np.inf if points[0].within(best, _CLEARLY) else best.ratio
+
+
+def _at_amount(
+    settings: FitSettings, structure: Structure, amount: float, y: Ints, weight: Array
+) -> Structure:
+    if not structure.weak.any() or not np.isfinite(amount):
+        return structure.at_amount(np.inf)
+    now = structure.at_amount(amount)
+    point = solve_at(settings.plan, now, y, weight, 0.0, now.point, 1e-3).point
+    return structure.at_amount(amount, point)
 
 
 def probabilities(scores: Array) -> Array:
@@ -184,23 +238,45 @@ def _log_losses(scores: Array, y: Ints) -> Array:
     return np.asarray(np.log(np.exp(scores - top).sum(axis=0)) + top - own)
 
 
+def _path_point(
+    settings: FitSettings,
+    ratio: float,
+    held_out: Sequence[Ints],
+    parts: Sequence[Array],
+    n_terms: float,
+    y: Ints,
+    weight: Array,
+) -> PathPoint:
+    order = np.concatenate(held_out)
+    labels, w = y[order], weight[order]
+    scores = np.concatenate(parts, axis=1)
+    logs = _log_losses(scores, labels)
+    # so many rows say nothing about smaller probabilities: one odd row must not decide
+    losses = np.minimum(logs, np.log(len(labels) + 1.0))
+    if settings.costs is not None:
+        decided = expected_costs(probabilities(scores), settings.costs).argmin(axis=1)
+        losses = settings.costs[labels, decided]
+    return PathPoint(ratio, losses, float(w @ logs / w.sum()), w, n_terms)
+
+
 def _path_points(
     settings: FitSettings, paths: Sequence[FoldPath], y: Ints, weight: Array
 ) -> list[PathPoint]:
     if not paths:
         return []
-    order = np.concatenate([p.held_out for p in paths])
-    labels, w = y[order], weight[order]
-    points = []
-    for r, ratio in enumerate(RATIOS):
-        scores = np.concatenate([p.scores[r] for p in paths], axis=1)
-        losses = logs = _log_losses(scores, labels)
-        if settings.costs is not None:
-            decided = expected_costs(probabilities(scores), settings.costs).argmin(axis=1)
-            losses = settings.costs[labels, decided]
-        count = float(np.mean([p.n_terms[r] for p in paths]))
-        points.append(PathPoint(ratio, losses, float(w @ logs / w.sum()), w, count))
-    return points
+    held_out = [p.held_out for p in paths]
+    return [
+        _path_point(
+            settings,
+            ratio,
+            held_out,
+            [p.scores[r] for p in paths],
+            float(np.mean([p.n_terms[r] for p in paths])),
+            y,
+            weight,
+        )
+        for r, ratio in enumerate(RATIOS)
+    ]
 
 
 def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
@@ -214,32 +290,47 @@ def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
     score_change(*terms.packed, work, point.coordinates, point.intercept, scores)
     smooth = replace(structure.smoothness, terms=terms)
     start = AdditivePoint(point.intercept, point.coordinates, scores)
-    return Structure(terms, smooth, structure.group_weights, start)
+    return Structure(terms, smooth, structure.group_weights, start, structure.weak)
 
 
 def _final(
     settings: FitSettings, structure: Structure, y: Ints, weight: Array, ratio: float
-) -> tuple[float, Solution]:
-    """The certified fit; with ``max_terms``, at the least penalty found that respects it."""
+) -> tuple[float, Structure, Solution]:
+    """The certified fit of the terms that the penalty leaves, and those terms."""
+    chosen, kept, point = _chosen_terms(settings, structure, y, weight, ratio)
+    if len(kept):
+        structure = structure.part(kept, point)
+    share = 0.0 if settings.relaxed and len(kept) else chosen
+    polish = len(y) <= _POLISHED_ROWS
+    solution = solve_at(
+        settings.plan, structure, y, weight, share, structure.point, settings.tol, polish
+    )
+    return chosen, structure, solution
 
-    def at(share: float, tol: float) -> Solution:
-        polish = tol == settings.tol and len(y) <= _POLISHED_ROWS
-        return solve_at(settings.plan, structure, y, weight, share, structure.point, tol, polish)
 
-    solution = at(ratio, settings.tol)
+def _chosen_terms(
+    settings: FitSettings, structure: Structure, y: Ints, weight: Array, ratio: float
+) -> tuple[float, Ints, AdditivePoint]:
+    """Terms at ``ratio``; with ``max_terms``, at the least larger penalty that respects it."""
+
+    def at(share: float) -> tuple[Ints, AdditivePoint]:
+        found = solve_at(settings.plan, structure, y, weight, share, structure.point, 1e-4).point
+        return support(structure.terms, found), found
+
+    kept, point = at(ratio)
     most = settings.max_terms
-    if most is None or n_active(structure.terms, solution.point) <= most:
-        return ratio, solution
+    if most is None or len(kept) <= most:
+        return ratio, kept, point
     low, high = max(ratio, 1e-6), 1.0
+    kept, point = at(high)
     for _ in range(14):
         middle = float(np.sqrt(low * high))
-        fits = n_active(structure.terms, at(middle, 1e-3).point) <= most
-        low, high = (low, middle) if fits else (middle, high)
-    while (
-        high < 1.0 and n_active(structure.terms, (solution := at(high, settings.tol)).point) > most
-    ):
-        high = min(1.0, 1.05 * high)
-    return high, solution if high < 1.0 else at(1.0, settings.tol)
+        trial = at(middle)
+        if len(trial[0]) <= most:
+            high, (kept, point) = middle, trial
+        else:
+            low = middle
+    return high, kept, point
 
 
 def _assembled(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from laconic.data.axes import Axis
 from laconic.estimators.forms import SlotTerm, TermKind
 from laconic.solvers.additive import AdditivePoint
-from laconic.solvers.additive_path import FoldPath
+from laconic.solvers.additive_folds import FoldPath
 from laconic.solvers.additive_terms import TermSet
 
 Array = NDArray[np.float64]

@@ -8,7 +8,6 @@ again, weights learned again, so that held-out rows know nothing of the choice t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,23 +21,22 @@ from laconic.solvers.additive import (
     loss_slopes,
     solve_additive,
 )
-from laconic.solvers.additive_evidence import Smoothness
+from laconic.solvers.additive_evidence import Smoothness, roughness_units
 from laconic.solvers.additive_pairs import log_bayes_factors, screen_pairs
-from laconic.solvers.additive_terms import Term, TermSet, pair_terms
+from laconic.solvers.additive_terms import PairGrids, Term, TermSet
 from laconic.solvers.solution import Solution
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-RATIOS = (0.0, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
-"""Group penalties of the path, as shares of the one that empties the model."""
 
 WIDE = 400
 """Above this number of columns, a first path with equal weights keeps at most ``_KEPT`` of them."""
 
 _KEPT = 120
 _LEAST_NORM = 1e-3
+_NEGLIGIBLE = 1e-3
 _PAIR_COLUMNS = 120
+_PAIR_EVIDENCE = 1.5
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,7 @@ class AdditivePlan:
     C: float = 1.0
     smoothness: float | None = None
     signs: tuple[int, ...] = ()
+    relaxed: bool = True
 
     def problem(
         self, terms: TermSet, y: Ints, weight: Array, diagonal: Array, group: Array | None = None
@@ -66,16 +65,58 @@ class AdditivePlan:
 
 @dataclass(frozen=True)
 class Structure:
-    """Terms, their quadratic penalties, their group weights and the fit without group penalty."""
+    """Terms, their quadratic penalties, their group weights and the fit without group penalty.
+
+    ``weak`` marks the pairs that share one amount of smoothness instead of having their own.
+    """
 
     terms: TermSet
     smoothness: Smoothness
     group_weights: Array
     point: AdditivePoint
+    weak: NDArray[np.bool_]
 
     @property
     def diagonal(self) -> Array:
         return self.smoothness.diagonal()
+
+    def part(self, kept: Ints, point: AdditivePoint) -> Structure:
+        """Only the kept terms, with their coordinates at ``point``."""
+        from laconic.solvers.hot_additive_rows import score_change
+
+        terms = self.terms.subset([int(t) for t in kept])
+        inside = np.isin(self.terms.owner, kept)
+        g = np.ascontiguousarray(point.coordinates[:, inside])
+        scores = np.empty_like(point.scores)
+        score_change(*terms.packed, np.arange(len(kept)), g, point.intercept, scores)
+        amounts = Smoothness(terms, self.smoothness.bend[kept], self.smoothness.line[kept])
+        start = AdditivePoint(point.intercept, g, scores)
+        return Structure(terms, amounts, self.group_weights[kept], start, self.weak[kept])
+
+    def at_amount(self, amount: float, point: AdditivePoint | None = None) -> Structure:
+        """Weak pairs at one common amount; without them when it is infinite."""
+        point = self.point if point is None else point
+        if not np.isfinite(amount):
+            kept = np.flatnonzero(~self.weak)
+            return self.part(kept, point) if self.weak.any() else self
+        units = roughness_units(self.terms)
+        amounts = Smoothness(
+            self.terms,
+            np.where(self.weak, amount / units, self.smoothness.bend),
+            np.where(self.weak, amount, self.smoothness.line),
+        )
+        weights = adaptive_weights(self.terms, point)
+        return Structure(self.terms, amounts, weights, point, self.weak)
+
+
+def term_norms(terms: TermSet, point: AdditivePoint) -> Array:
+    """|g_t| of every term."""
+    squares = (point.coordinates**2).sum(axis=0)
+    return np.sqrt(np.bincount(terms.owner, squares, minlength=len(terms.terms)))
+
+
+def adaptive_weights(terms: TermSet, point: AdditivePoint) -> Array:
+    return 1.0 / np.maximum(term_norms(terms, point), _LEAST_NORM)
 
 
 def evidence_fit(
@@ -125,28 +166,42 @@ def build(
         first = Smoothness(base, guess[0, kept], guess[1, kept])
     n_iter = 12 if guess is None else 7
     smooth, point = evidence_fit(plan, base, y, weight, first, max_iter=n_iter)
-    more = pairs.candidates(plan, singles, base, y, weight, point)
-    if more:
-        terms = base.extended(more)
-        g = np.zeros((len(point.coordinates), terms.n_coordinates))
-        g[:, : base.n_coordinates] = point.coordinates
-        start = AdditivePoint(point.intercept, g, point.scores)
+    strong, weak = pairs.candidates(plan, singles, base, y, weight, point)
+    if strong:
+        terms = base.extended(strong)
+        start = _widened(point, terms)
         smooth, point = evidence_fit(
             plan, terms, y, weight, smooth.extended(terms, plan.smoothness), start, n_iter
         )
-    terms = smooth.terms
-    squares = (point.coordinates**2).sum(axis=0)
-    norms = np.sqrt(np.bincount(terms.owner, squares, minlength=len(terms.terms)))
-    return Structure(terms, smooth, 1.0 / np.maximum(norms, _LEAST_NORM), point)
+    terms = smooth.terms.extended(weak)
+    smooth = smooth.extended(terms, plan.smoothness)
+    point = _widened(point, terms)
+    shared = np.arange(len(terms.terms)) >= len(terms.terms) - len(weak)
+    return Structure(terms, smooth, adaptive_weights(terms, point), point, shared)
+
+
+def _widened(point: AdditivePoint, terms: TermSet) -> AdditivePoint:
+    """The same point with zeros for the terms that were added at the end."""
+    g = np.zeros((len(point.coordinates), terms.n_coordinates))
+    g[:, : point.coordinates.shape[1]] = point.coordinates
+    return AdditivePoint(point.intercept, g, point.scores)
 
 
 @dataclass(frozen=True)
 class PairRule:
-    """Which pairs become terms: ``most`` at most; all of them if ``forced``, else those whose
-    evidence outweighs the number of pairs that were looked at."""
+    """Which pairs become terms: the ``most`` with the largest gain at most.
 
+    All of them are strong if ``forced``, else those whose evidence outweighs the number of pairs
+    that were looked at (to the power 1.5, since the amount of smoothness in that evidence was
+    itself the best of a grid). Strong pairs have their own smoothness. The others, unless
+    ``forced`` or ``alone``, are weak: each too little to be sure of, together often worth it under
+    one strong amount.
+    """
+
+    grids: PairGrids
     most: int
     forced: bool = False
+    alone: bool = False
 
     def candidates(
         self,
@@ -156,9 +211,10 @@ class PairRule:
         y: Ints,
         weight: Array,
         point: AdditivePoint,
-    ) -> tuple[Term, ...]:
+    ) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+        """Strong pairs and weak pairs."""
         if self.most == 0:
-            return ()
+            return (), ()
         plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
         problem = plain.problem(base, y, weight, np.zeros(base.n_coordinates))
         slopes, curves = loss_slopes(problem, point.scores)
@@ -170,12 +226,16 @@ class PairRule:
         best = sorted(free, key=lambda t: -norms[t])[:_PAIR_COLUMNS]
         columns = np.array(sorted(base.terms[t].columns[0] for t in best), dtype=np.int64)
         chosen = screen_pairs(singles, columns, slopes, curves, self.most)
-        more = pair_terms(singles, chosen, weight)
+        more = self.grids(chosen)
         if self.forced:
-            return more
+            return more, ()
         looked_at = max(1.0, 0.5 * len(columns) * (len(columns) - 1))
         gains = log_bayes_factors(singles.extended(more), len(singles.terms), slopes, curves)
-        return tuple(t for t, gain in zip(more, gains, strict=True) if gain > np.log(looked_at))
+        least = _PAIR_EVIDENCE * np.log(looked_at)
+        strong = tuple(t for t, gain in zip(more, gains, strict=True) if gain > least)
+        weak = tuple(t for t, gain in zip(more, gains, strict=True) if gain <= least)
+        n_weak = max(0, len(base.terms) - len(strong))
+        return strong, () if self.alone else tuple(t for t in weak if t.shape.rank)[:n_weak]
 
 
 def wide_screen(plan: AdditivePlan, singles: TermSet, y: Ints, weight: Array) -> list[int]:
@@ -212,82 +272,13 @@ def solve_at(
 ) -> Solution:
     """The convex problem of one structure at one share of its largest group penalty."""
     problem = plan.problem(structure.terms, y, weight, structure.diagonal)
-    top = largest_group_penalty(problem, structure.group_weights)
-    group = ratio * top * structure.group_weights
-    ready = replace(problem, group=group)
-    return solve_additive(ready, start, tol=tol, max_iter=200, polish=polish)
+    if ratio > 0.0:
+        top = largest_group_penalty(problem, structure.group_weights)
+        problem = replace(problem, group=ratio * top * structure.group_weights)
+    return solve_additive(problem, start, tol=tol, max_iter=200, polish=polish)
 
 
-@dataclass(frozen=True)
-class PathPoint:
-    """One group penalty: losses of the held-out rows, their weights, the mean number of terms."""
-
-    ratio: float
-    losses: Array
-    log_loss: float
-    weight: Array
-    n_terms: float
-
-    @property
-    def mean(self) -> float:
-        return float(self.weight @ self.losses / self.weight.sum())
-
-    def within_one_error(self, best: PathPoint) -> bool:
-        """Paired by row: is the mean difference from ``best`` less than its standard error?"""
-        apart = self.losses - best.losses
-        total = float(self.weight.sum())
-        mean = float(self.weight @ apart) / total
-        variance = float(self.weight @ (apart - mean) ** 2) / total
-        return bool(mean <= np.sqrt(variance / total))
-
-
-@dataclass(frozen=True)
-class FoldPath:
-    """What one fold brings: held-out scores, numbers of terms and shapes along its path."""
-
-    held_out: Ints
-    scores: tuple[Array, ...]
-    n_terms: tuple[int, ...]
-    terms: TermSet
-    coordinates: tuple[Array, ...]
-
-
-def fold_path(
-    plan: AdditivePlan,
-    singles: TermSet,
-    y: Ints,
-    weight: Array,
-    held_out: Ints,
-    pairs: PairRule,
-    ratios: Sequence[float],
-    guess: Array | None,
-) -> FoldPath:
-    """Repeat everything without the held-out rows, then score them along the path."""
-    inside = weight.copy()
-    inside[held_out] = 0.0
-    structure = build(plan, singles, y, inside, pairs, guess)
-    point = structure.point
-    scores, counts, shapes = [], [], []
-    for ratio in ratios:
-        point = solve_at(plan, structure, y, inside, ratio, point, 1e-3).point
-        scores.append(point.scores[:, held_out])
-        counts.append(n_active(structure.terms, point))
-        shapes.append(point.coordinates)
-    return FoldPath(held_out, tuple(scores), tuple(counts), structure.terms, tuple(shapes))
-
-
-def n_active(terms: TermSet, point: AdditivePoint) -> int:
-    squares = (point.coordinates**2).sum(axis=0)
-    return int((np.bincount(terms.owner, squares, minlength=len(terms.terms)) > 0).sum())
-
-
-def choose(points: Sequence[PathPoint], selection: str, max_terms: int | None) -> int:
-    """Least mean loss, or the fewest terms within one standard error of it."""
-    allowed = [i for i, p in enumerate(points) if max_terms is None or p.n_terms <= max_terms]
-    if not allowed:
-        return min(range(len(points)), key=lambda i: points[i].n_terms)
-    best = min(allowed, key=lambda i: points[i].mean)
-    if selection == "best":
-        return best
-    near = [i for i in allowed if points[i].within_one_error(points[best])]
-    return min(near, key=lambda i: (points[i].n_terms, points[i].mean))
+def support(terms: TermSet, point: AdditivePoint) -> Ints:
+    """Terms whose spread is not negligible beside the largest one."""
+    norms = term_norms(terms, point)
+    return np.flatnonzero(norms > _NEGLIGIBLE * norms.max(initial=0.0))

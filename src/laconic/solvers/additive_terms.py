@@ -199,6 +199,19 @@ def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Array) -
     return tuple(terms)
 
 
+class PairGrids:
+    """Grids of two columns, each made once and shared by all folds: labels play no part in them."""
+
+    def __init__(self, singles: TermSet, weight: Array) -> None:
+        self._singles, self._weight = singles, weight
+        self._made: dict[tuple[int, int], Term] = {}
+
+    def __call__(self, pairs: Sequence[tuple[int, int]]) -> tuple[Term, ...]:
+        new = [pair for pair in pairs if pair not in self._made]
+        self._made.update(zip(new, pair_terms(self._singles, new, self._weight), strict=True))
+        return tuple(self._made[pair] for pair in pairs)
+
+
 def slot_masses(terms: TermSet, weight: Array) -> list[Array]:
     """Share of the weight in every slot of every term."""
     from laconic.solvers.hot_additive_rows import slot_sums
