@@ -101,6 +101,9 @@ class SparseAdditiveClassifier(TableClassifier):
     path_ : dict of ndarray
         "group_penalty", "loss" (held-out, what was selected by), "log_loss", "n_terms".
     group_penalty_ : float
+    held_out_proba_ : ndarray of shape (n, K) or None
+        With ``group_penalty="cv"``: probabilities of every training row by the fold that did not
+        see it, at the chosen penalty; NaN for rows that no fold held out.
     pair_amount_ : float
         Common amount of smoothness of the weak pairs; infinite when there are none.
     feature_importances_ : ndarray of shape (n_features,)
@@ -252,6 +255,7 @@ class SparseAdditiveClassifier(TableClassifier):
         self.path_ = fitted.path
         self.group_penalty_ = fitted.group_penalty
         self.pair_amount_ = fitted.pair_amount
+        self.held_out_proba_ = fitted.held_out
         self.objective_ = fitted.solution.value
         self.duality_gap_ = fitted.solution.gap
         self.n_iter_ = max(1, fitted.solution.n_iter)

@@ -121,6 +121,7 @@ class AdditiveFit:
     solution: Solution
     record: FitRecord
     pair_amount: float = np.inf
+    held_out: Array | None = None
 
 
 def fit_additive(
@@ -155,7 +156,17 @@ def fit_additive(
     fitted = _assembled(
         settings, training.table.names, structure, solution, ratio, weight, paths, at, points
     )
-    return replace(fitted, pair_amount=amount)
+    held_out = _held_out_proba(paths, at, rows, len(y)) if points else None
+    return replace(fitted, pair_amount=amount, held_out=held_out)
+
+
+def _held_out_proba(paths: Sequence[FoldPath], at: int, rows: Ints | None, n_rows: int) -> Array:
+    """Probabilities of every row by the fold that did not see it; NaN where no fold held it out."""
+    order = np.concatenate([path.held_out for path in paths])
+    proba = probabilities(np.concatenate([path.scores[at] for path in paths], axis=1))
+    found = np.full((n_rows, proba.shape[1]), np.nan)
+    found[order if rows is None else rows[order]] = proba
+    return found
 
 
 def _choice_rows(rows: EncodedRows, seed: int) -> tuple[EncodedRows, Ints | None]:

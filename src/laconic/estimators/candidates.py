@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from laconic.criteria.decisions import decision_threshold, gray_zone
 from laconic.estimators.additive import SparseAdditiveClassifier
@@ -35,23 +34,17 @@ class Candidate:
     """One model of the comparison.
 
     ``decides`` says that ``predict_proba`` holds probabilities of decisions (the minimax rule)
-    and not of classes. ``settled`` turns a model fitted on all rows into the model whose folds are
-    compared, with what was chosen by its own cross-validation kept: choosing again in every fold
-    would cost as much as all the rest. ``costly`` models give up after two folds when they are
-    behind. A model that would be the same as another one is left out: ``unless_single`` names the
-    candidate whose terms must not all be of one column.
+    and not of classes. ``own_folds`` models have a parameter ``cv`` and keep the probabilities of
+    held-out rows (``held_out_proba_``): one fit tells all. The others give up after two folds when
+    they are behind. A model that would be the same as another one is left out: ``unless_single``
+    names the candidate whose terms must not all be of one column.
     """
 
     name: str
     model: Any
     decides: bool = False
-    costly: bool = False
-    settled: Callable[[Any], Any] | None = None
+    own_folds: bool = False
     unless_single: str | None = None
-
-
-def _same_penalty(fitted: SparseAdditiveClassifier) -> SparseAdditiveClassifier:
-    return clone(fitted).set_params(group_penalty=fitted.group_penalty_)
 
 
 def auto_candidates(
@@ -65,22 +58,21 @@ def auto_candidates(
         Candidate("bayes", WeightedNaiveBayes(**shared)),
         Candidate("scorecard", ScorecardClassifier(**shared)),
         Candidate("votes", CqBoostClassifier(probability="calibrated", random_state=seed)),
-        Candidate("additive", SparseAdditiveClassifier(**shared), settled=_same_penalty),
+        Candidate("additive", SparseAdditiveClassifier(**shared), own_folds=True),
         Candidate(
             "additive-single",
             SparseAdditiveClassifier(pairs=0, **shared),
-            settled=_same_penalty,
+            own_folds=True,
             unless_single="additive",
         ),
         Candidate("kernel", RankKernelClassifier(landmarks=landmarks, random_state=seed)),
-        Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared), costly=True),
-        Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared), costly=True),
+        Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared)),
+        Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared)),
         Candidate(
             "forest-votes",
             CqBoostClassifier(
                 ForestVoters(n_trees=_TREES), probability="calibrated", random_state=seed
             ),
-            costly=True,
         ),
         Candidate(
             "minimax",

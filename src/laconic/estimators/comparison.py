@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 _RACE_FOLDS = 2
 _BEHIND = 1.0
-"""Standard errors behind the best at which a costly candidate gives up after two folds."""
+"""Standard errors behind the best at which a candidate gives up after two folds."""
 
 
 @dataclass(frozen=True)
@@ -132,42 +132,54 @@ def run_candidate(
     best: Outcome | None,
     deadline: Deadline,
 ) -> Outcome:
-    """Fit on the folds; a costly candidate far behind after two folds stops there."""
-    y, weight = rows.training.y, rows.training.weight
+    """Decide the rows of every fold without having seen them, and price the decisions."""
     shape = (rows.training.n_rows, len(classes))
     out = Outcome(candidate, np.full(shape, np.nan), np.full(shape[0], np.nan))
-    model = candidate.model
     start = time.perf_counter()
     with warnings.catch_warnings():
         # a fold that stops short is told in the table; the refit of the chosen model warns
         warnings.simplefilter("ignore", ConvergenceWarning)
-        if candidate.settled is not None:
-            out.fitted = rows.fit(model, None, classes)
-            model = candidate.settled(out.fitted)
-        for number, (train, test) in enumerate(folds):
-            if deadline.passed():
-                out.note = "time_budget ended before the last fold"
-                break
-            if len(np.unique(y[train])) < 2:
-                continue
-            fitted = rows.fit(model, train, classes)
-            said = np.asarray(fitted.predict_proba(rows.take(model, test)), dtype=np.float64)
-            out.proba[test] = 0.0
-            known = np.searchsorted(classes, fitted.classes_)
-            out.proba[np.ix_(test, known)] = said
-            _note_model(out, fitted)
-            if (
-                number + 1 == _RACE_FOLDS
-                and candidate.costly
-                and _behind(out, best, y, weight, market)
-            ):
-                out.note = f"behind after {_RACE_FOLDS} folds, given up"
-                break
-        else:
+        if candidate.own_folds and folds:
+            out.fitted = rows.fit(clone(candidate.model).set_params(cv=folds), None, classes)
+            out.fitted.set_params(cv=candidate.model.cv)
+            if out.fitted.held_out_proba_ is not None:
+                out.proba = out.fitted.held_out_proba_
+            _note_model(out, out.fitted)
             out.complete = True
+        else:
+            _run_folds(out, rows, folds, classes, market, best, deadline)
     out.fit_seconds = time.perf_counter() - start
-    _price(out, y, weight, market)
+    _price(out, rows.training.y, rows.training.weight, market)
     return out
+
+
+def _run_folds(
+    out: Outcome,
+    rows: Rows,
+    folds: Sequence[tuple[Ints, Ints]],
+    classes: NDArray[Any],
+    market: Market,
+    best: Outcome | None,
+    deadline: Deadline,
+) -> None:
+    model, y = out.candidate.model, rows.training.y
+    for number, (train, test) in enumerate(folds):
+        if deadline.passed():
+            out.note = "time_budget ended before the last fold"
+            return
+        if len(np.unique(y[train])) < 2:
+            continue
+        fitted = rows.fit(model, train, classes)
+        said = np.asarray(fitted.predict_proba(rows.take(model, test)), dtype=np.float64)
+        out.proba[test] = 0.0
+        out.proba[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = said
+        _note_model(out, fitted)
+        if number + 1 == _RACE_FOLDS < len(folds) and _behind(
+            out, best, y, rows.training.weight, market
+        ):
+            out.note = f"behind after {_RACE_FOLDS} folds, given up"
+            return
+    out.complete = True
 
 
 def _note_model(out: Outcome, fitted: Any) -> None:

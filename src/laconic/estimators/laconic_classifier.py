@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from laconic.criteria.decisions import class_prior, cost_matrix
 from laconic.criteria.prior_box import PriorBox
+from laconic.data.threads import one_blas_thread
 from laconic.estimators.candidates import Candidate, auto_candidates, read_candidates
 from laconic.estimators.comparison import (
     Market,
@@ -99,8 +100,8 @@ class LaconicClassifier(TableClassifier):
     -----
     "minimax" is compared always and chosen only with ``prior_bounds`` or when it is named: its
     ``predict_proba`` holds probabilities of decisions. The penalty of the additive candidates is
-    chosen once, on all rows, so their held-out costs are those of a penalty that has seen the
-    rows. Ctrl-C ends the comparison and keeps the best model so far, with a warning.
+    chosen on the same folds as their held-out costs. Ctrl-C ends the comparison and keeps the best
+    model so far, with a warning.
 
     See Also
     --------
@@ -172,6 +173,11 @@ class LaconicClassifier(TableClassifier):
         self
         """
         training = self._read_training(X, y, sample_weight)
+        with one_blas_thread():
+            self._fit(X, training, sample_weight)
+        return self
+
+    def _fit(self, X: Any, training: Training, sample_weight: Any) -> None:
         rows = Rows(training, self._raw(X, training), sample_weight is not None)
         market = self._market(training)
         seed = seed_of(self.random_state)
@@ -184,7 +190,6 @@ class LaconicClassifier(TableClassifier):
         outcomes = self._compare(offered, rows, folds, market)
         chosen = self._choose(outcomes, training, market)
         self._keep(chosen, outcomes, rows, market)
-        return self
 
     def _raw(self, X: Any, training: Training) -> Any:
         from laconic.estimators.contract import take_rows

@@ -25,7 +25,8 @@ from laconic.estimators.plain_logistic import design, linear_columns
 Floats = NDArray[np.float64]
 
 _MOST_DENSE = 2**25
-"""Cells of a dense design matrix; above, the indicators are kept sparse."""
+_WIDEST_DENSE = 256
+"""Cells and columns of a dense design matrix; above, the indicators are kept sparse."""
 
 
 class ScorecardClassifier(TableClassifier):
@@ -250,7 +251,8 @@ def indicators(codes: NDArray[Any], partitions: Sequence[Partition]) -> Any:
         ),
         shape=(n_rows, width),
     )
-    return ones.toarray() if n_rows * width <= _MOST_DENSE else ones
+    dense = width <= _WIDEST_DENSE and n_rows * width <= _MOST_DENSE
+    return ones.toarray() if dense else ones
 
 
 def points_form(
