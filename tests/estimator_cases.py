@@ -150,7 +150,7 @@ def _laconic() -> list[BaseEstimator]:
 
 def _rank_kernel() -> list[BaseEstimator]:
     make = laconic.RankKernelClassifier
-    return [make(), make(zone=(0.1, 0.9), C=1.0)]
+    return [make(), make(C=1.0, gamma=0.5)]
 
 
 def _scorecard() -> list[BaseEstimator]:

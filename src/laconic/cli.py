@@ -448,7 +448,10 @@ def _comparison_table(columns: dict[str, list[Any]]) -> Any:
     shown = RichTable(title="Held-out cost of every candidate, by cross-validation", box=None)
     heads = ("", "candidate", "cost", "\u00b1", "log loss", "AUC", "size", "seconds", "note")
     for head in heads:
-        shown.add_column(head, justify="left" if head in ("", "candidate", "note") else "right")
+        left = head in ("", "candidate", "note")
+        shown.add_column(
+            head, justify="left" if left else "right", no_wrap=head != "note", overflow="fold"
+        )
     order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
     for i in order:
         cells = [

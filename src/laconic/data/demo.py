@@ -40,10 +40,10 @@ def make_payments(n_rows: int = 8_000, *, random_state: int = 0) -> tuple[Table,
     postcode = draw.integers(0, 10, n_rows).astype(float)
 
     risky = {"gift cards": 2.0, "electronics": 1.0, "travel": 0.5}
-    score = -5.4 + np.array([risky.get(kind, 0.0) for kind in merchant])
+    score = -5.8 + np.array([risky.get(kind, 0.0) for kind in merchant])
     score += 0.45 * np.maximum(np.log(amount) - 3.0, 0.0) * np.where(present, 0.6, 2.0)
-    score += 1.1 * np.minimum(declines, 3.0) + 0.9 * ((hour < 6) | (hour > 22))
-    score += 0.8 * (~present) + 1.2 * np.isnan(gap_days) + 1.3 * np.exp(-card_days / 120.0)
+    score += 1.1 * np.minimum(declines, 3.0) + 1.8 * ((hour < 6) | (hour > 22))
+    score += 0.8 * (~present) + 1.2 * np.isnan(gap_days) + 2.0 * np.exp(-card_days / 120.0)
     label = np.where(draw.random(n_rows) < 1 / (1 + np.exp(-score)), "fraud", "genuine")
     columns = {
         "amount": amount,

@@ -177,7 +177,7 @@ def _run_folds(
         if number + 1 == _RACE_FOLDS < len(folds) and _behind(
             out, best, y, rows.training.weight, market
         ):
-            out.note = f"behind after {_RACE_FOLDS} folds, given up"
+            out.note = f"{_RACE_FOLDS} folds"
             return
     out.complete = True
 

@@ -205,4 +205,5 @@ class RankKernelClassifier(TableClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
