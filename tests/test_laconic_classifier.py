@@ -236,3 +236,17 @@ def test_steps_are_reported(payments):
         LaconicClassifier(candidates=FEW[:1]).fit(*payments)
     assert "logistic" in steps[0].text
     assert steps[0].done <= steps[-1].done <= 1.0
+
+
+def test_notebooks_show_the_fitted_model_in_a_few_lines(fitted, payments):
+    shown = fitted._repr_html_()
+    assert "entries to look at" in shown
+    assert fitted.candidate_ in shown
+    assert "entries to look at" not in LaconicClassifier()._repr_html_()
+    X = {"<b>": np.arange(40.0), "b": np.arange(40.0) % 3}
+    model = laconic.DecisionClassifier(laconic.PlainLogisticRegression())
+    model.fit(X, np.arange(40) % 2)
+    shown = model._repr_html_()
+    assert "threshold" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<b>," not in shown

@@ -157,6 +157,12 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = self._accepts.sparse
         return tags
 
+    def _html_repr(self) -> str:
+        """The fitted model in a few lines, then scikit-learn's diagram."""
+        from laconic.estimators.compact import compact_html
+
+        return compact_html(self) + str(super()._html_repr())
+
     def _learn_columns(self, X: Any) -> Table:
         """Read training rows, remember their columns (``schema_``, names and width)."""
         who = type(self).__name__

@@ -136,6 +136,12 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             tags.classifier_tags.poor_score = True  # accuracy counts abstentions as errors
         return tags
 
+    def _html_repr(self) -> str:
+        """The fitted model in a few lines, then scikit-learn's diagram."""
+        from laconic.estimators.compact import compact_html
+
+        return compact_html(self) + str(super()._html_repr())
+
     def get_metadata_routing(self) -> MetadataRouter:
         """``fit`` passes metadata on to the wrapped model's ``fit``."""
         return (
