@@ -275,6 +275,7 @@ def test_predict_streams_every_kind_of_file_alike(fitted, payments_csv, tmp_path
 
 def test_keys_are_handed_through(fitted, payments_csv, tmp_path):
     done = run("predict", fitted, payments_csv, "--key", "label", "--key", "amount")
+    assert done.returncode == 0, done.stderr
     lines = list(csv.reader(done.stdout.splitlines()))
     given = list(csv.reader(payments_csv.read_text().splitlines()))
     assert lines[0][:2] == ["label", "amount"]

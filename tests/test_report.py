@@ -116,7 +116,7 @@ def test_the_ceiling_is_the_least_worst_class_cost_of_any_cut(payments, summary)
         for cut in np.unique(q)
     ]
     # the page's cuts are 199 of them, twenty in each factor of ten of the odds
-    assert min(every_cut) <= found["cost"] <= 1.1 * min(every_cut)
+    assert min(every_cut) <= found["cost"] * (1 + 1e-12) <= 1.1 * min(every_cut)
     at = max(
         25 * np.mean(q[y == "fraud"] < found["cut"]), np.mean(q[y == "genuine"] >= found["cut"])
     )

@@ -101,7 +101,8 @@ def decide(model: DecisionClassifier, rows: Any) -> tuple[NDArray[np.float64], N
 
 
 def _as_list(column: Any) -> list[Any]:
-    return column.to_list() if hasattr(column, "to_list") else list(column)
+    cells = column.to_list() if hasattr(column, "to_list") else list(column)
+    return ["" if cell is None or cell != cell else cell for cell in cells]
 
 
 def _without(chunk: Any, key: tuple[str, ...], kinds: dict[str, str]) -> Any:

@@ -210,4 +210,6 @@ def _typed_columns(
                 except ValueError:
                     raise _not_a_number(column, cell, name) from None
         out[column] = values
-    return out | {column: np.array(cells[column], dtype=object) for column in keep}
+    return out | {
+        column: np.array(cells[column], dtype=object) for column in keep if column not in kinds
+    }

@@ -47,8 +47,12 @@ PUBLISHED_SVM = {
     "weighted": (1.79, 26.19),
 }
 """Table 4: mean test cost in hundredths and support share in percent of linear SVMs."""
-OUR_SVM = {"standard": (3.94, 17.2), "bias corrected": (1.88, 17.7), "weighted": (1.84, 27.9)}
-"""The same from ``table_4`` on one split only, where the narrowest zone of Table 3 costs 1.83."""
+OUR_SVM = {"standard": (3.94, 17.2), "bias corrected": (1.88, 17.7), "weighted": (1.788, 33.8)}
+"""The same from ``table_4``: "weighted" over ten splits, the two others on the first split only.
+
+In nine splits the weighted machine keeps 25.6 to 27.5 % of the rows; in the first one
+cross-validation chooses so small a C that 98.3 % of them lie within the margin.
+"""
 
 
 @dataclass(frozen=True)
