@@ -82,6 +82,7 @@ def classifier_of(problem: Problem, wishes: Wishes) -> LaconicClassifier:
         reject_cost=wishes.reject_cost,
         candidates=wishes.candidates,
         time_budget=wishes.budget,
+        n_jobs=-1,
         random_state=wishes.seed,
     )
 
