@@ -139,7 +139,7 @@ def parzen_bandwidth(X: Any, bandwidths: Any = None) -> float:
     The paper takes the width h that minimises the Kullback-Leibler divergence between the law of
     the rows and the Parzen estimate. Up to a constant this is the leave-one-out log-likelihood,
     maximised here over ``bandwidths`` (by default 10^-2, 10^-1.9, ..., 10^2 times the median
-    column deviation). The kernel is ``exp(-|x - x'|^2 / (2 h^2))``, that is ``gamma = 1 / (2 h**2)``.
+    column deviation). The kernel is ``exp(-|x - x'|^2 / (2 h^2))``, or ``gamma = 1 / (2 h**2)``.
 
     >>> draw = np.random.default_rng(0)
     >>> h = parzen_bandwidth(draw.normal(size=(200, 2)))

@@ -48,7 +48,7 @@ class GrayZoneKernelClassifier(TableClassifier):
         "precomputed" takes the kernel matrix as X; a callable takes two tables and returns one
         value per pair of rows.
     gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", ``exp(-gamma |x - x'|^2)``, and "poly"; "scale" is 1 / (n_features * variance of X)
+        Of "rbf", ``exp(-gamma |x - x'|^2)``, and "poly"; "scale" is 1 / (n_features * variance)
         and "auto" 1 / n_features. ``1 / (2 * parzen_bandwidth(X) ** 2)`` is the paper's choice.
     degree, coef0 : int and float, default=3 and 0.0
         Of "poly", (gamma x.x' + coef0)^degree.
