@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -21,6 +19,7 @@ from laconic.estimators.laconic_classifier import _well_informed
 from laconic.estimators.model_size import model_size, term_size
 from laconic.estimators.progress import listening
 
+FAMILY = laconic.PlainLogisticRegression
 FEW = ["logistic", "bayes", "scorecard"]
 
 
@@ -211,14 +210,15 @@ def test_an_interruption_keeps_the_best_so_far(payments, monkeypatch):
 
 
 def test_a_candidate_that_refuses_is_told_and_not_chosen():
-    X = np.ones((60, 2))
+    draw = np.random.default_rng(0)
+    X = {"number": draw.normal(size=60), "text": draw.choice(["a", "b"], 60)}
     y = np.arange(60) % 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = LaconicClassifier(candidates=["votes", "logistic"], random_state=0).fit(X, y)
-    frame = model.comparison_
-    refused = [note for note in frame["note"] if note.startswith("refused")]
-    assert model.candidate_ == "logistic" or not refused
+    models = {"zone": laconic.GrayZoneLogisticRegression(), "plain": FAMILY()}
+    model = LaconicClassifier(candidates=models).fit(X, y)
+    assert model.candidate_ == "plain"
+    assert model.comparison_["note"][0].startswith("refused: Column 'text' is categorical")
+    with pytest.raises(ValueError, match="categorical"):
+        LaconicClassifier(candidates={"zone": laconic.GrayZoneLogisticRegression()}).fit(X, y)
 
 
 @pytest.mark.parametrize(

@@ -53,10 +53,11 @@ def onnx(
     ] = "",
 ) -> None:
     """An ONNX graph in 64-bit floats, with categories and missing values."""
+    from laconic.export.atomic import write_atomically
     from laconic.export.model_file import load
     from laconic.export.onnx_graph import to_onnx
 
-    _write_bytes(to_onnx(load(model), missing_text=missing_text).SerializeToString(), out)
+    write_atomically(out, to_onnx(load(model), missing_text=missing_text).SerializeToString())
 
 
 @export_app.command()
@@ -127,23 +128,11 @@ def table_path(text: str) -> list[str]:
 
 def _labelled(path: Path, target: str | None) -> tuple[Any, Any]:
     """Rows and classes of a table; without a target, rows alone."""
-    import numpy as np
-
     from laconic.data.files import read_table
+    from laconic.data.targets import split_target
 
     read = read_table(path)
-    if target is None:
-        return read, None
-    j = read.place(target)
-    cells, texts = read.column(j), read.categories[j]
-    others = [k for k in range(len(read.names)) if k != j]
-    if texts is not None:
-        gone, label = cells < 0, np.array([*texts, ""])[cells]
-    else:
-        gone, label = np.isnan(cells), np.array([f"{cell:g}" for cell in cells])
-    if gone.any():
-        raise ValueError(f"Column {target!r} is missing in {int(gone.sum())} rows; drop them.")
-    return read[:, others], label
+    return (read, None) if target is None else split_target(read, target)
 
 
 def _write(text: str, out: Path | None) -> None:
@@ -153,21 +142,3 @@ def _write(text: str, out: Path | None) -> None:
     from laconic.export.model_file import write_atomically
 
     write_atomically(out, text)
-
-
-def _write_bytes(content: bytes, out: Path) -> None:
-    """Beside the target, then renamed: the target is old or new, never torn."""
-    import os
-    import tempfile
-
-    handle, partial = tempfile.mkstemp(dir=out.parent, prefix=out.name, suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(partial, 0o644)
-        os.replace(partial, out)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from laconic.data.chunks import read_chunks
 from laconic.data.columns import Table
-from laconic.data.text_files import STDIN, TextFormat
+from laconic.data.text_files import TextFormat
 from laconic.estimators.decision import DecisionClassifier
 from laconic.estimators.forms import AdditiveScore, LineTerm, SlotTerm, Term, linear_score
 from laconic.estimators.linear_form import LinearScore
@@ -59,7 +59,6 @@ def write_predictions(
     on_step: Callable[[Step], None] = lambda step: None,
 ) -> int:
     """One line for each row: keys, a probability by class, the decision. Returns the rows."""
-    size = 0 if str(data) == STDIN or not Path(data).exists() else Path(data).stat().st_size
     labels = [*model.classes_.tolist()]
     if model.reject_cost is not None:
         labels.append(model.reject_label_)
@@ -83,7 +82,7 @@ def write_predictions(
             else:
                 stream.write("".join([",".join(cells) + "\n" for cells in lines]))
             n_rows += len(decided)
-            on_step(Step(f"{n_rows:,} rows", 0.0 if not size else min(0.99, n_rows * 50 / size)))
+            on_step(Step(f"{n_rows:,} rows written", 0.0))
     return n_rows
 
 

@@ -31,7 +31,7 @@ class FormClassifier(TableClassifier):
 
     Attributes
     ----------
-    form_ : AdditiveScore, LinearScore or KernelScore
+    form_ : AdditiveScore, LinearScore or RankedKernel
     family_ : str
         The class that was fitted.
     classes_, n_features_in_, feature_names_in_

@@ -24,7 +24,14 @@ from laconic.estimators.comparison import (
     run_candidate,
     table_of,
 )
-from laconic.estimators.contract import Interval, StrOptions, TableClassifier, Training, fit_context
+from laconic.estimators.contract import (
+    Interval,
+    StrOptions,
+    TableClassifier,
+    Training,
+    fit_context,
+    take_rows,
+)
 from laconic.estimators.decision import DecisionClassifier
 from laconic.estimators.folds import folds_of, seed_of
 from laconic.estimators.model_size import model_size, variables_of
@@ -192,8 +199,6 @@ class LaconicClassifier(TableClassifier):
         self._keep(chosen, outcomes, rows, market)
 
     def _raw(self, X: Any, training: Training) -> Any:
-        from laconic.estimators.contract import take_rows
-
         whole = len(training.kept) == 0 or training.kept[-1] + 1 == len(training.kept)
         return X if whole else take_rows(X, training.kept)
 

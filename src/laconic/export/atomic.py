@@ -7,16 +7,17 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Literal
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[IO[str]]:
-    """A text stream beside the target; flushed to disk and renamed when the block ends well."""
+def replacing(path: str | Path, mode: Literal["w", "wb"] = "w") -> Iterator[IO[Any]]:
+    """A stream beside the target; flushed to disk and renamed when the block ends well."""
     path = Path(path)
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+        text = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
+        with os.fdopen(handle, mode, **text) as stream:  # type: ignore[call-overload]
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -29,7 +30,7 @@ def replacing(path: str | Path) -> Iterator[IO[str]]:
         raise
 
 
-def write_atomically(path: str | Path, text: str) -> None:
+def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write beside the target, flush to disk, then rename."""
-    with replacing(path) as stream:
-        stream.write(text)
+    with replacing(path, "w" if isinstance(content, str) else "wb") as stream:
+        stream.write(content)
