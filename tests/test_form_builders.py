@@ -9,7 +9,8 @@ import laconic
 from laconic import AdditiveScore
 from laconic.criteria.weighted_bayes import posterior, smoothed
 from laconic.data.columns import Table
-from laconic.estimators.form_builders import NoFormError, trust_of
+from laconic.estimators.form_builders import NoFormError, slots_of_side, trust_of
+from laconic.estimators.partition_cells import Groups, Intervals
 from laconic.estimators.plain_logistic import design
 
 
@@ -106,3 +107,15 @@ def test_models_that_are_no_sum_say_so() -> None:
     clipped = laconic.GrayZoneLogisticRegression(proba="clip").fit(numbers, numbers[:, 0] > 0)
     with pytest.raises(ValueError, match="clip"):
         _ = clipped.form_
+
+
+def test_slots_know_unseen_texts_from_missing_cells() -> None:
+    side = Groups(("a", "b"), np.array([0, 1, 2], np.int32), 3, default=1, missing_seen=True)
+    axis, parts = slots_of_side(side)
+    codes = np.array([0, 1, -1, -2])
+    np.testing.assert_array_equal(parts[axis.encode(codes, ("a", "b"))[0]], side.codes([codes]))
+    np.testing.assert_array_equal(side.codes([codes]), [0, 1, 2, 1])
+    numbers = Intervals(np.array([1.0, 2.0]), missing_alone=True, special=(9.0,))
+    axis, parts = slots_of_side(numbers)
+    x = np.array([0.0, 1.0, 1.5, 9.0, 20.0, np.nan])
+    np.testing.assert_array_equal(parts[axis.encode(x)[0]], numbers.codes([x]))

@@ -14,6 +14,7 @@ from laconic.data.axes import CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.demo import make_payments
 from laconic.estimators.candidates import Candidate, auto_candidates, read_candidates
 from laconic.estimators.comparison import Market, Outcome, class_risks, paired
+from laconic.estimators.contract import Training
 from laconic.estimators.forms import LineTerm, SlotTerm
 from laconic.estimators.laconic_classifier import _well_informed
 from laconic.estimators.model_size import model_size, term_size
@@ -78,6 +79,18 @@ def test_of_equal_costs_the_better_probabilities_stay():
     )
     assert len(kept) == 1
     assert kept[0].proba is good
+
+
+@pytest.mark.parametrize(("excess", "expected"), [(0.0, 1), (0.2, 0)])
+def test_a_smaller_model_is_kept_only_if_it_costs_no_more(excess, expected):
+    draw = np.random.default_rng(0)
+    y = np.tile([0, 1], 200)
+    noise = (draw.random(400) < 0.1).astype(float)
+    training = Training(None, y, np.ones(400), np.arange(400))
+    large = _outcome(noise, size=200.0)
+    small = _outcome(np.roll(noise, 2) + excess, size=5.0)
+    chosen = LaconicClassifier()._choose([large, small], training, _market([[0, 1], [1, 0]]))
+    assert chosen is [large, small][expected]
 
 
 def test_sizes_count_what_a_reader_looks_at():
