@@ -1,7 +1,8 @@
 """Weighted naive Bayes against Khiops 11 (bench extra): quality on the paper's sets, and time.
 
-    python -m benchmarks.bench_naive_bayes sets [NAME ...]   # 10-fold, Table 1, no trees
-    python -m benchmarks.bench_naive_bayes short [NAME ...]  # the same, penalty=0.2, min_gain=0.05
+    python -m benchmarks.bench_naive_bayes sets [NAME ...]   # 10-fold, Table 1, no trees;
+                                                             # folds of seed 1, unseen before
+    python -m benchmarks.bench_naive_bayes short [NAME ...]  # the same, penalty=0.2
     python -m benchmarks.bench_naive_bayes trees             # trees=10 against Khiops's default 10
     python -m benchmarks.bench_naive_bayes times [CELLS]     # CPU seconds, growth, one row;
                                                              # Khiops up to CELLS cells
@@ -36,6 +37,8 @@ BY_SIZE = [
     "WaveformNoise", "Satimage", "Thyroid", "Mushroom", "LED17", "PenDigits", "Phoneme", "Letter",
     "Adult", "Shuttle",
 ]  # fmt: skip
+SEED = 1
+"""Settings were chosen on the folds of seed 0."""
 WITH_TREES = ["Letter", "Adult", "Spam", "Satimage", "Segmentation", "Waveform"]
 
 
@@ -119,6 +122,7 @@ def sets(names: list[str], trees: int = 0, n_splits: int = 10, **parameters: flo
             lambda m: len(m.selected_features_),
             n_splits=n_splits,
             cpu_clock=cpu_seconds,
+            seed=SEED,
         )
         b = fold_means(
             X,
@@ -127,6 +131,7 @@ def sets(names: list[str], trees: int = 0, n_splits: int = 10, **parameters: flo
             lambda m: m.n_selected,
             n_splits=n_splits,
             cpu_clock=cpu_seconds,
+            seed=SEED,
         )
         mine.append(a)
         theirs.append(b)
@@ -245,7 +250,7 @@ def main() -> None:
     if what == "sets":
         sets(sys.argv[2:] or BY_SIZE)
     elif what == "short":
-        sets(sys.argv[2:] or BY_SIZE, penalty=0.2, min_gain=0.05)
+        sets(sys.argv[2:] or BY_SIZE, penalty=0.2)
     elif what == "trees":
         sets(sys.argv[2:] or [*WITH_TREES, "make_classification"], trees=10, n_splits=3)
     elif what == "searches":

@@ -73,10 +73,10 @@ class WeightedNaiveBayes(CodedBayes):
         Threads of the encoder. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seeds the order of the mini-batches and the restarts.
-    min_gain : float, default=0.0
+    min_gain : float, default=0.05
         Nats of criterion (4) that a variable must save to stay (``optimizer="auto"``): those that
         save less are left out one by one, the others optimised again each time. 0 keeps the
-        minimum itself; 0.05 leaves out about a tenth of the variables.
+        minimum itself, with about a tenth more variables.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class WeightedNaiveBayes(CodedBayes):
         encoder: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
-        min_gain: float = 0.0,
+        min_gain: float = 0.05,
     ) -> None:
         self.penalty = penalty
         self.power = power
@@ -207,7 +207,8 @@ class WeightedNaiveBayes(CodedBayes):
 
         Parameters
         ----------
-        X : array or frame of shape (n_rows, n_features)
+        X : array, frame or scan of shape (n_rows, n_features)
+            A scan is learned from block after block.
         y : array of shape (n_rows,)
         classes : array, required at the first call unless fitted
             All classes that the stream may bring.

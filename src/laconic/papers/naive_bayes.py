@@ -79,10 +79,11 @@ def fold_means(
     *,
     n_splits: int = 10,
     cpu_clock: Callable[[], float] = time.process_time,
+    seed: int = 0,
 ) -> FoldMeans:
     """Cross-validated means; folds are stratified and seeded, the same for every model."""
     rows: list[tuple[float, ...]] = []
-    for train, test in _folds(y, n_splits):
+    for train, test in _folds(y, n_splits, seed):
         begin = cpu_clock()
         model = make().fit(_rows(X, train), y[train])
         spent = cpu_clock() - begin
@@ -94,13 +95,15 @@ def fold_means(
     return FoldMeans(*np.mean(rows, axis=0).tolist())
 
 
-def _folds(y: NDArray[Any], n_splits: int) -> Iterable[tuple[NDArray[Any], NDArray[Any]]]:
+def _folds(
+    y: NDArray[Any], n_splits: int, seed: int
+) -> Iterable[tuple[NDArray[Any], NDArray[Any]]]:
     import warnings
 
     with warnings.catch_warnings():
         # some sets have classes with fewer rows than folds
         warnings.simplefilter("ignore", UserWarning)
-        return list(StratifiedKFold(n_splits, shuffle=True, random_state=0).split(y, y))
+        return list(StratifiedKFold(n_splits, shuffle=True, random_state=seed).split(y, y))
 
 
 def _rows(X: Any, rows: NDArray[Any]) -> Any:
