@@ -256,10 +256,20 @@ def test_draws_are_uniform():
 
 def test_folds_keep_equal_rows_together_and_spread_classes():
     draw = np.random.default_rng(0)
-    rows = draw.integers(0, 40, size=(300, 1)).astype(float)
-    y = (rows[:, 0] > 30).astype(np.int64)
+    rows = draw.integers(0, 100, size=(200, 1)).astype(float)
+    y = (rows[:, 0] > 70).astype(np.int64)
+    assert np.unique(rows, return_counts=True)[1].max() < 8
     fold = keyed_folds(row_keys(Schema.learn(rows).table), y, 4)
     for value in np.unique(rows):
         assert len(np.unique(fold[rows[:, 0] == value])) == 1
     distinct = [len(np.unique(rows[(fold == f) & (y == 0)])) for f in range(4)]
     assert max(distinct) - min(distinct) <= 1
+
+
+def test_folds_spread_a_row_that_comes_often():
+    rows = np.repeat([[1.0], [2.0], [3.0]], [40, 8, 7], axis=0)
+    y = np.zeros(len(rows), dtype=np.int64)
+    fold = keyed_folds(row_keys(Schema.learn(rows).table), y, 4)
+    for value, each in ((1.0, 10), (2.0, 2)):
+        assert np.bincount(fold[rows[:, 0] == value], minlength=4).tolist() == [each] * 4
+    assert len(np.unique(fold[rows[:, 0] == 3.0])) == 1

@@ -108,10 +108,10 @@ class SparseRulesClassifier(TableClassifier):
     >>> import numpy as np
     >>> from laconic import SparseRulesClassifier
     >>> draw = np.random.default_rng(0)
-    >>> X = draw.integers(0, 2, (300, 6))
-    >>> two_of_six = X.sum(axis=1) == 2
-    >>> model = SparseRulesClassifier().fit(X[:200], two_of_six[:200])
-    >>> bool((model.predict(X[200:]) == two_of_six[200:]).all())
+    >>> X = draw.integers(1, 4, (500, 6))
+    >>> two_of_six = (X == 1).sum(axis=1) == 2
+    >>> model = SparseRulesClassifier().fit(X[:300], two_of_six[:300])
+    >>> bool((model.predict(X[300:]) == two_of_six[300:]).all())
     True
     """
 

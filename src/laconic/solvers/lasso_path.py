@@ -18,7 +18,7 @@ Fold = tuple[Ints, Ints]
 N_POINTS = 14
 LEAST_SHARE = 2e-4
 _PATH_TOL = 1e-3
-_LOST = 1.25
+_LOST = 1.5
 """The path ends where the held-out loss is this many times the least one."""
 
 
