@@ -159,3 +159,26 @@ def test_no_fold_with_two_classes_gives_no_path() -> None:
     problem = problem_of(0)
     ups = np.flatnonzero(problem.labels > 0)
     assert held_out_path(problem, [(ups, np.flatnonzero(problem.labels < 0))]) is None
+
+
+@pytest.mark.parametrize("intercept", [-1.0, 0.3, 2.0])
+def test_gap_bounds_the_distance_from_any_point(intercept: float) -> None:
+    problem = problem_of(5)
+    penalty = 0.5 * problem.largest_penalty()
+    best = problem.solve(penalty, tol=1e-10).value
+    for weights in (np.zeros(12), 0.2 * np.random.default_rng(0).normal(size=12)):
+        point = RulePoint(intercept, weights, intercept + weights @ problem.signs)
+        told = problem.solve(penalty, point, max_iter=0)
+        assert told.value - told.gap <= best * (1 + 1e-9)
+        assert told.why_stopped == "max_iter"
+
+
+def test_gap_knows_that_the_intercept_is_free() -> None:
+    """A null score has entropy log 2 a row, more than the minimum: the dual must balance."""
+    signs = np.where(np.random.default_rng(0).random((3, 50)) < 0.5, 1, -1).astype(np.int8)
+    labels = np.where(np.arange(50) < 40, 1.0, -1.0)
+    for flipped in (labels, -labels):
+        problem = LassoLogistic(signs, flipped, np.ones(50))
+        penalty = 100.0
+        told = problem.solve(penalty, RulePoint(0.0, np.zeros(3), np.zeros(50)), max_iter=0)
+        assert told.value - told.gap <= problem.value(problem.empty(), penalty) + 1e-9

@@ -99,6 +99,26 @@ def test_score_is_the_sum_of_the_rules() -> None:
     assert model.intercept_[0] == pytest.approx(score.mean())
 
 
+def test_steps_keep_only_the_cuts_and_categories_that_matter() -> None:
+    draw = np.random.default_rng(3)
+    x = draw.uniform(size=600)
+    text = draw.choice(list("abcd"), 600)
+    y = draw.random(600) < 0.1 + 0.6 * (x > 0.5) + 0.2 * (text == "c")
+    frame = pd.DataFrame({"x": x, "text": text})
+    model = SparseRulesClassifier(penalty=0.3).fit(frame, y)
+    for term in model.form_.terms:
+        for side, axis in enumerate(term.axes):
+            lines = np.moveaxis(term.values, side, 0)
+            others = tuple(range(1, lines.ndim))
+            if hasattr(axis, "bounds"):
+                n = len(axis.bounds)
+                assert (lines[:n] != lines[1 : n + 1]).any(axis=others).all()
+            else:
+                assert (lines[: axis.other] != lines[axis.other]).any(axis=others).all()
+    first = next(term for term in model.form_.terms if term.columns == ("x",))
+    assert 0 < len(first.axes[0].bounds) < 8
+
+
 def test_an_interaction_of_a_number_and_a_category_is_found() -> None:
     X, y = mixed(800)
     model = SparseRulesClassifier(random_state=0).fit(X[:400], y[:400])

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from laconic.data.axes import Axis, CategoryAxis, IntervalAxis
 from laconic.data.columns import Table
 from laconic.data.threads import one_blas_thread
 from laconic.estimators.conditions import RuleSet, rules_of
@@ -285,15 +286,39 @@ def rules_form(
     bias, terms = np.array(intercept, dtype=np.float64), []
     share = row_weight / row_weight.sum()
     for key in sorted(values, key=lambda key: (len(key), key)):
-        columns = [rules.columns[j] for j in key]
-        term = SlotTerm(
-            tuple(c.column for c in columns), tuple(c.axis for c in columns), values[key]
-        )
-        mean = share @ term.contribution(table)
+        axes, steps = [], values[key]
+        for side, j in enumerate(key):
+            axis, steps = merged_slots(rules.columns[j].axis, steps, side)
+            axes.append(axis)
+        names = tuple(rules.columns[j].column for j in key)
+        mean = share @ SlotTerm(names, tuple(axes), steps).contribution(table)
         bias = bias + mean
-        terms.append(SlotTerm(term.columns, term.axes, values[key] - mean))
+        terms.append(SlotTerm(names, tuple(axes), steps - mean))
     link: Link = "logit" if len(classes) == 2 else "ovr"
     return AdditiveScore(tuple(plain_label(c) for c in classes), bias, tuple(terms), link)
+
+
+def merged_slots(axis: Axis, values: Floats, side: int) -> tuple[Axis, Floats]:
+    """The axis without the cuts, or the categories, that change nothing.
+
+    >>> from laconic.data.axes import IntervalAxis
+    >>> steps = np.array([[1.0], [1.0], [2.0], [0.0]])
+    >>> axis, steps = merged_slots(IntervalAxis(np.array([1.0, 2.0])), steps, 0)
+    >>> axis.bounds.tolist(), steps.ravel().tolist()
+    ([2.0], [1.0, 2.0, 0.0])
+    """
+    lines = np.moveaxis(values, side, 0)
+    others = tuple(range(1, lines.ndim))
+    if isinstance(axis, CategoryAxis):
+        differs = (lines[: axis.other] != lines[axis.other]).any(axis=others)
+        kept = np.append(np.flatnonzero(differs), [axis.other, axis.missing])
+        groups = tuple(axis.groups[g] for g in np.flatnonzero(differs))
+        return CategoryAxis(groups), np.moveaxis(lines[kept], 0, side)
+    assert isinstance(axis, IntervalAxis)
+    n = len(axis.bounds)
+    differs = (lines[:n] != lines[1 : n + 1]).any(axis=others)
+    kept = np.append(np.flatnonzero(differs), [n, axis.missing])
+    return IntervalAxis(axis.bounds[differs]), np.moveaxis(lines[kept], 0, side)
 
 
 __all__ = ["HeldOutPath", "Rule", "SparseRulesClassifier"]
