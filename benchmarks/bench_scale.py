@@ -1,11 +1,16 @@
 """Fits from Parquet files: time and memory by rows, against arrays, on one and two workers.
 
 The table has 20 numeric columns (10 of them with as many values as rows) and 5 of text, and is
-generated in a folder given by LACONIC_SCALE (default: a temporary one). Every measurement is a
-process of its own: CPU and wall seconds of ``fit`` alone, and the largest memory of the process.
+generated in a folder given by LACONIC_SCALE (default: a temporary one; 20 million rows take
+2.2 GB). Every measurement is a process of its own: CPU and wall seconds of ``fit`` alone, and the
+largest memory of a process. With workers, the CPU seconds are those of all processes.
 
-    python -m benchmarks scale            2,000,000 rows and a tenth of it
-    python -m benchmarks.bench_scale 20000000
+    python -m benchmarks scale                          a tenth of 2,000,000 rows, then all
+    python -m benchmarks.bench_scale 20000000           the same for 2 and 20 million
+    python -m benchmarks.bench_scale growth 20000000    files only: CPU seconds a row, 1 : 10
+    python -m benchmarks.bench_scale workers 20000000   one worker against two, nothing else
+
+The last one needs two cores that nothing else uses; it takes about six minutes.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ import numpy as np
 PIECE = 1_000_000
 N_NUMERIC, N_TEXT = 20, 5
 MODELS = ("WeightedNaiveBayes", "GrayZoneLogisticRegression")
+MORE_MODELS = ("MinimaxClassifier", "CqBoostClassifier", "MinCqClassifier")
+"""Measured from files and arrays, on the smaller table."""
 
 
 def make_files(folder: Path, n_rows: int) -> None:
@@ -56,7 +63,18 @@ def model_of(name: str) -> Any:
 
     if name == "GrayZoneLogisticRegression":
         return laconic.GrayZoneLogisticRegression(zone=(0.01, 0.2))
+    if name == "MinimaxClassifier":  # 5 columns: 3 bins of 25 columns are a profile for each row
+        return laconic.MinimaxClassifier(n_bins=6)
     return getattr(laconic, name)()
+
+
+def columns_of(name: str) -> list[str]:
+    if name == "MinimaxClassifier":
+        return ["x0", "x3", "x6", "c0", "c1"]
+    columns = [f"x{j}" for j in range(N_NUMERIC)]
+    if name != "GrayZoneLogisticRegression":
+        columns += [f"c{j}" for j in range(N_TEXT)]
+    return columns
 
 
 def measure(name: str, folder: str, n_rows: int, way: str) -> dict[str, Any]:
@@ -66,40 +84,56 @@ def measure(name: str, folder: str, n_rows: int, way: str) -> dict[str, Any]:
     from laconic import scan
 
     paths = sorted(Path(folder).glob("rows-*.parquet"))[: -(-n_rows // PIECE)]
-    columns = [f"x{j}" for j in range(N_NUMERIC)]
-    if name == "WeightedNaiveBayes":
-        columns += [f"c{j}" for j in range(N_TEXT)]
+    columns = columns_of(name)
     model_of(name).fit(*_few(paths[0], columns))  # compiled, imported
-    cluster = None
     if way.isdigit():
-        from distributed import Client, LocalCluster
-
-        cluster = LocalCluster(
-            n_workers=int(way), threads_per_worker=1, dashboard_address=None, processes=True
-        )
-        client = Client(cluster)
-        rows = scan(paths[:1], "label", features=columns, cluster=client)
-        model_of(name).fit(rows)  # the workers import and compile
+        return _on_workers(name, paths, columns, int(way))
     model = model_of(name)
     if way == "arrays":
         frame = pl.concat([pl.read_parquet(path) for path in paths])
-        given = (frame.select(columns), frame["label"].to_numpy())
+        given: tuple[Any, ...] = (frame.select(columns), frame["label"].to_numpy())
     else:
-        given = (scan(paths, "label", features=columns, cluster=client if cluster else None),)
+        given = (scan(paths, "label", features=columns),)
     wall, cpu = time.perf_counter(), time.process_time()
     model.fit(*given)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    out = {
-        "wall": wall,
-        "cpu": cpu,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    return {
+        "wall": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "peak_mb": _peak_mb(),
         "passes": getattr(given[0], "n_passes", 0),
-        "gap": float(model.duality_gap_),
     }
-    if cluster is not None:
-        client.close()
-        cluster.close()
-    return out
+
+
+def _on_workers(name: str, paths: list[Path], columns: list[str], count: int) -> dict[str, Any]:
+    from distributed import Client, LocalCluster
+
+    from laconic import scan
+
+    with (
+        LocalCluster(
+            n_workers=count, threads_per_worker=1, dashboard_address=None, processes=True
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(count)
+        # the workers import and compile
+        model_of(name).fit(scan(paths[:1], "label", features=columns, cluster=client))
+        rows = scan(paths, "label", features=columns, cluster=client)
+        before = time.process_time() + sum(client.run(time.process_time).values())
+        wall = time.perf_counter()
+        model_of(name).fit(rows)
+        wall = time.perf_counter() - wall
+        after = time.process_time() + sum(client.run(time.process_time).values())
+        return {
+            "wall": wall,
+            "cpu": after - before,
+            "peak_mb": max(_peak_mb(), *client.run(_peak_mb).values()),
+            "passes": rows.n_passes,
+        }
+
+
+def _peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _few(path: Path, columns: list[str]) -> tuple[Any, Any]:
@@ -118,34 +152,69 @@ def apart(name: str, folder: Path, n_rows: int, way: str) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+HEAD = (
+    "| model | rows | read from | wall s | CPU s | us of CPU a row | peak MB | passes |\n"
+    "|---|---|---|---|---|---|---|---|"
+)
+
+
+def line(name: str, folder: Path, rows: int, way: str) -> dict[str, Any]:
+    """Measure and print one line."""
+    found = apart(name, folder, rows, way)
+    where = f"{way} worker(s)" if way.isdigit() else way
+    print(
+        f"| {name} | {rows:,} | {where} | {found['wall']:.1f} | {found['cpu']:.1f} | "
+        f"{1e6 * found['cpu'] / rows:.2f} | {found['peak_mb']:.0f} | {found['passes']} |",
+        flush=True,
+    )
+    return found
+
+
 def report(folder: Path, n_rows: int) -> None:
-    make_files(folder, n_rows)
-    print("| model | rows | read from | wall s | CPU s | us of CPU a row | peak MB | passes |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(HEAD)
     for name in MODELS:
         for rows in (n_rows // 10, n_rows):
-            for way in ("arrays", "files", "1", "2"):
-                if way == "arrays" and rows > 5_000_000:
-                    continue  # what does not fit is the point
-                if way.isdigit() and rows < n_rows:
-                    continue
-                found = apart(name, folder, rows, way)
-                where = f"{way} worker(s)" if way.isdigit() else way
-                print(
-                    f"| {name} | {rows:,} | {where} | {found['wall']:.1f} | {found['cpu']:.1f} | "
-                    f"{1e6 * found['cpu'] / rows:.2f} | {found['peak_mb']:.0f} | "
-                    f"{found['passes']} |",
-                    flush=True,
-                )
+            if rows <= 5_000_000:  # what does not fit is the point
+                line(name, folder, rows, "arrays")
+            line(name, folder, rows, "files")
+        for way in ("1", "2"):
+            line(name, folder, n_rows, way)
+    for name in MORE_MODELS:
+        for way in ("arrays", "files"):
+            line(name, folder, min(n_rows, 2_000_000), way)
 
 
-def main(n_rows: int = 2_000_000) -> None:
+def growth(folder: Path, n_rows: int, times: int = 3) -> None:
+    """CPU seconds a row for a tenth of the rows and for all, least of a few turns."""
+    print(HEAD)
+    said = []
+    for name in MODELS:
+        few, many = n_rows // 10, n_rows
+        found: dict[int, list[float]] = {few: [], many: []}
+        for rows in [few, many] * times:
+            found[rows].append(line(name, folder, rows, "files")["cpu"] / rows)
+        ratio = min(found[many]) / min(found[few])
+        said.append(f"{name}: CPU a row at {many:,} rows is {ratio:.2f} of that at {few:,}.")
+    print("\n" + "\n".join(said))
+
+
+def workers(folder: Path, n_rows: int) -> None:
+    """One worker against two, on an otherwise idle machine."""
+    print(f"load of the machine now: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+    print(HEAD)
+    said = []
+    for name in MODELS[::-1]:
+        one, two = (line(name, folder, n_rows, way)["wall"] for way in ("1", "2"))
+        said.append(f"{name}: two workers are {one / two:.2f} times as fast as one.")
+    print("\n" + "\n".join(said))
+
+
+def main(n_rows: int = 2_000_000, task: Any = report) -> None:
     folder = os.environ.get("LACONIC_SCALE")
-    if folder:
-        report(Path(folder), n_rows)
-        return
     with tempfile.TemporaryDirectory() as made:
-        report(Path(made), n_rows)
+        place = Path(folder or made)
+        make_files(place, n_rows)
+        task(place, n_rows)
 
 
 if __name__ == "__main__":
@@ -153,4 +222,7 @@ if __name__ == "__main__":
         _, _, name, folder, n_rows, way = sys.argv
         print(json.dumps(measure(name, folder, int(n_rows), way)))
     else:
-        main(*(int(text) for text in sys.argv[1:2]))
+        words = sys.argv[1:]
+        tasks = {"growth": growth, "workers": workers}
+        chosen = tasks[words.pop(0)] if words and words[0] in tasks else report
+        main(*(int(word) for word in words[:1]), task=chosen)

@@ -206,6 +206,83 @@ def fitted(tmp_path_factory, payments_csv):
     return out / "model.json"
 
 
+@pytest.fixture(scope="module")
+def payments_folder(payments_csv, tmp_path_factory):
+    """The same rows in three Parquet files, the label as a number."""
+    folder = tmp_path_factory.mktemp("parts")
+    frame = pl.read_csv(payments_csv).with_columns(label=(pl.col("label") == "fraud").cast(int))
+    for k in range(3):
+        frame[k * 500 : (k + 1) * 500].write_parquet(folder / f"part-{k}.parquet")
+    return folder
+
+
+def test_fit_from_a_glob_reads_the_files_block_by_block(payments_folder, tmp_path, capsys):
+    words = f"--target label --cost fn=25 --out {tmp_path / 'out'}".split()
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", f"{payments_folder}/*.parquet", *words, "--json"])
+    assert stop.value.code == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["candidate"] in ("bayes", "votes", "additive", "additive-single")
+    assert said["positive"] == "1"
+    assert said["rows"]["train"] + said["rows"]["test"] == 1500
+    assert 300 < said["rows"]["test"] < 450
+    assert said["threshold"] == pytest.approx(1 / 26)
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"model.json", "report.html"}
+    for data in (payments_folder, f"{payments_folder}/*.parquet"):
+        with pytest.raises(SystemExit) as stop:
+            main(f"predict {tmp_path}/out/model.json {data} -o {tmp_path}/out.csv".split())
+        assert stop.value.code == 0
+        found = pl.read_csv(tmp_path / "out.csv")
+        assert found.columns == ["probability of 0", "probability of 1", "decision"]
+        assert found.height == 1500
+    model = load(tmp_path / "out" / "model.json")
+    first = pl.read_parquet(payments_folder / "part-0.parquet").drop("label")
+    np.testing.assert_array_equal(
+        found.to_numpy()[:500, :2].astype(float), model.predict_proba(first)
+    )
+
+
+def test_one_file_may_be_scanned_too_and_models_that_cannot_say_so(
+    payments_folder, tmp_path, capsys
+):
+    path = payments_folder / "part-0.parquet"
+    with pytest.raises(SystemExit) as stop:
+        main(
+            f"fit {path} --scan --target label --model bayes --out {tmp_path / 'a'} --json".split()
+        )
+    assert stop.value.code == 0
+    assert json.loads(capsys.readouterr().out)["candidate"] == "bayes"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["{}/no*.parquet", "--target", "label"], "names no file; give a path, a folder or a glob"),
+        (["{}", "--target", "lable"], "target='lable' is not a column of the rows"),
+        (["{}", "--target", "label", "--model", "scorecard"], "those that fit from a scan are"),
+        (["{}", "--target", "label", "--cost", "fn=2", "--positive", "7"], "the classes are 0, 1"),
+        (["{}", "--target", "label", "--separator", ";"], "--separator and --encoding are for one"),
+        (
+            ["{}", "--target", "label", "--cluster", "tcp://127.0.0.1:9"],
+            "No scheduler answers at tcp://127.0.0.1:9",
+        ),
+    ],
+)
+def test_errors_of_a_scanned_fit_are_one_line(payments_folder, tmp_path, capsys, words, sentence):
+    if "--cluster" in words:
+        pytest.importorskip("distributed")
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stop:
+        main(["fit", *(word.format(payments_folder) for word in words), "--out", str(out)])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("laconic: ")
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert not out.exists()
+
+
 def test_json_is_for_machines(payments_csv, tmp_path, capsys):
     capsys.readouterr()
     words = f"fit {payments_csv} --target label --out {tmp_path} --model logistic --json"

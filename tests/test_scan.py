@@ -7,15 +7,24 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 
+import laconic
 from laconic import (
     ConvexRiskClassifier,
+    CqBoostClassifier,
     DecisionClassifier,
     GrayZoneLogisticRegression,
+    LaconicClassifier,
+    LPBoostClassifier,
+    MinCqClassifier,
+    MinimaxClassifier,
     MinimaxPriorClassifier,
     ModlEncoder,
+    ScorecardClassifier,
     SelectiveNaiveBayes,
     SparseAdditiveClassifier,
+    StumpVoters,
     WeightedNaiveBayes,
     scan,
 )
@@ -119,14 +128,37 @@ def test_predictions_of_a_scan_come_block_by_block(frame, folder):
     np.testing.assert_array_equal(labels, model.predict(X))
 
 
-def test_partial_fit_over_blocks(frame, folder):
-    rows = scan(folder, "label", features=["amount", "kind"], block_rows=2_000)
-    streamed, whole = WeightedNaiveBayes(), WeightedNaiveBayes()
-    for part in rows.map_given(lambda frame: frame, ["amount", "kind", "label"]):
-        labels = part["label"].to_numpy()
-        streamed.partial_fit(part.select("amount", "kind"), labels, classes=["no", "yes"])
-    whole.fit(rows)
-    assert list(streamed.selected_features_) == list(whole.selected_features_)
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_partial_fit_over_the_blocks_of_a_scan_is_that_over_arrays(frame, folder, weight):
+    from laconic import _HOME
+
+    streaming = {name for name in _HOME if hasattr(getattr(laconic, name), "partial_fit")}
+    assert streaming == {"WeightedNaiveBayes"}  # a new one needs a case here
+    names = ["amount", "kind", "gap"]
+    held, found, by_hand = WeightedNaiveBayes(), WeightedNaiveBayes(), WeightedNaiveBayes()
+    for start in range(0, frame.height, 1_500):
+        part = frame[start : start + 1_500]
+        held.partial_fit(
+            part.select(names),
+            part["label"].to_numpy(),
+            classes=["no", "yes"],
+            sample_weight=None if weight is None else part[weight].to_numpy(),
+        )
+    rows = scan(folder, "label", features=names, weight=weight, block_rows=1_500)
+    assert found.partial_fit(rows) is found
+    for X, y, w in rows.given_blocks():
+        by_hand.partial_fit(X, y, classes=["no", "yes"], sample_weight=w)
+    for model in (found, by_hand):
+        assert model.weights_.tobytes() == held.weights_.tobytes()
+        assert model.criterion_ == held.criterion_
+        for name, partition in held.encoder_.partitions_.items():
+            other = model.encoder_.partitions_[name]
+            assert other.class_weights.tobytes() == partition.class_weights.tobytes()
+    assert found.score(frame.select(names), frame["label"].to_numpy()) > 0.75
+    with pytest.raises(ValueError, match="leave y and sample_weight out"):
+        found.partial_fit(rows, frame["label"].to_numpy())
+    with pytest.raises(ValueError, match=r"scan\(target=\)"):
+        WeightedNaiveBayes().partial_fit(scan(folder))
 
 
 def test_many_distinct_values_are_pooled_and_the_cost_is_nearly_the_same():
@@ -175,6 +207,24 @@ def test_csv_arrow_and_lazy_frames_give_the_same_model(frame, folder, tmp_path):
             assert partition.class_weights.tolist() == (
                 model.partitions_[name].class_weights.tolist()
             )
+
+
+def test_lazy_frames_of_other_libraries(frame):
+    duckdb = pytest.importorskip("duckdb")
+    import narwhals as nw
+
+    rows = frame.drop("w")
+    with duckdb.connect() as database:
+        database.register("payments", rows.to_arrow())
+        relation = database.sql("select * from payments")
+        held = WeightedNaiveBayes().fit(scan(rows, "label"))
+        lazy = rows.lazy()
+        for way in (relation, nw.from_native(relation), lazy, nw.from_native(lazy)):
+            found = WeightedNaiveBayes().fit(scan(way, "label"))
+            assert found.weights_.tobytes() == held.weights_.tobytes()
+        few = scan(database.sql("select amount, label from payments where amount > 0"), "label")
+        assert few.n_rows == rows.filter(pl.col("amount") > 0).height
+        assert few.columns == ("amount",)
 
 
 def test_a_truncated_or_damaged_file_is_named(folder):
@@ -231,9 +281,21 @@ def test_what_cannot_be_scanned_says_so(frame, folder, tmp_path):
     with pytest.raises(ValueError, match="A cluster reads files"):
         scan(frame, "label", cluster="tcp://nowhere:1")
     rows = scan(folder, "label", features=NUMBERS)
-    for model in (SparseAdditiveClassifier(), MinimaxPriorClassifier(GrayZoneLogisticRegression())):
+    for model in (ScorecardClassifier(), MinimaxPriorClassifier(GrayZoneLogisticRegression())):
         with pytest.raises(TypeError, match="needs its rows in memory"):
             model.fit(rows)
+    for model, what in (
+        (MinimaxClassifier(profiles="tree"), "profiles='tree'"),
+        (MinimaxClassifier(cv=StratifiedKFold(3)), "splitter as cv"),
+        (SparseAdditiveClassifier(cv=StratifiedKFold(3)), "splitter as cv"),
+        (CqBoostClassifier(cv=StratifiedKFold(3)), "splitter or folds as cv"),
+        (CqBoostClassifier("forest"), "CqBoostClassifier needs"),
+        (LPBoostClassifier(), "LPBoostClassifier needs"),
+    ):
+        with pytest.raises(TypeError, match=what):
+            model.fit(rows, None)
+    with pytest.raises(ValueError, match="at most 1500 stumps"):
+        CqBoostClassifier(StumpVoters(n_thresholds=800)).fit(rows)
     with pytest.raises(TypeError, match="optimizer='dgml'"):
         WeightedNaiveBayes(optimizer="dgml").fit(rows)
     with pytest.raises(TypeError, match="solver='paper'"):
@@ -271,6 +333,206 @@ def test_selections_and_convex_risks_from_files(frame, folder):
         other = ConvexRiskClassifier(loss=loss, tol=1e-8).fit(frame.select(NUMBERS), y)
         assert one.duality_gap_[0] <= 1e-8 * one.objective_[0]
         np.testing.assert_allclose(one.objective_, other.objective_, rtol=2e-8)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"binning": "width"},
+        {"binning": "modl"},
+        {"binning": "kmeans", "tie": "deterministic"},
+        {"smoothing": "error"},
+        {"cv": None, "n_bins": 8},
+    ],
+)
+def test_minimax_from_files_is_the_one_from_memory(frame, folder, options):
+    X, y = frame.drop("label", "w"), frame["label"].to_numpy()
+    held = MinimaxClassifier(**options).fit(X, y)
+    rows = scan(folder, "label", features=list(X.columns), block_rows=500)
+    found = MinimaxClassifier(**options).fit(rows)
+    assert found.minimax_risk_ == held.minimax_risk_
+    assert found.class_risks_.tobytes() == held.class_risks_.tobytes()
+    assert found.n_profiles_ == held.n_profiles_
+    parts = list(found.predict_proba(scan(folder)))
+    np.testing.assert_array_equal(np.concatenate(parts), held.predict_proba(X))
+    if found.class_risks_oof_ is not None:
+        # other folds: risks of about 4,000 and 2,000 rows
+        np.testing.assert_allclose(found.class_risks_oof_, held.class_risks_oof_, atol=0.02)
+        assert rows.n_passes == 4
+
+
+def test_held_out_risks_of_a_scan_are_those_of_its_folds(frame):
+    """The folds of a scan, given to the fit in memory as pairs of places."""
+    from laconic.data.columns import Schema
+    from laconic.solvers.scanned_minimax import HashedFolds
+
+    X, y = frame.drop("label", "w"), frame["label"].to_numpy()
+    fold = HashedFolds(5, 0).of(Schema.learn(X).table)
+    assert np.bincount(fold).min() > 0.9 * len(y) / 5
+    pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(5)]
+    held = MinimaxClassifier(cv=pairs).fit(X, y)
+    found = MinimaxClassifier().fit(scan(frame.drop("w"), "label", block_rows=700))
+    np.testing.assert_allclose(found.class_risks_oof_, held.class_risks_oof_, rtol=1e-12)
+
+
+def test_bins_of_many_values_are_cut_where_the_rows_are():
+    draw = np.random.default_rng(4)
+    x = draw.normal(size=150_000)
+    frame = pl.DataFrame({"x": x, "label": (x + draw.normal(size=len(x)) > 1).astype(int)})
+    found = MinimaxClassifier(n_bins=4, cv=None).fit(scan(frame, "label"))
+    cuts = found.model_.coder.columns[0].cuts
+    np.testing.assert_allclose(cuts, np.quantile(x, [0.25, 0.5, 0.75]), atol=2e-3)
+    label = frame["label"].to_numpy()
+    counted = np.stack([np.bincount(np.searchsorted(cuts, x[label == k])) for k in (0, 1)])
+    shares = counted / counted.sum(axis=1, keepdims=True)
+    # the rule decides 1 in the upper bins: its risks are those of the rows themselves
+    decided = found.predict_proba(pl.DataFrame({"x": np.quantile(x, [0.1, 0.4, 0.6, 0.9])}))
+    risks = [shares[0] @ decided[:, 1], shares[1] @ decided[:, 0]]
+    np.testing.assert_allclose(found.class_risks_, risks, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CqBoostClassifier(mu="least-squares"),
+        CqBoostClassifier(StumpVoters("quantile", 6), mu="bound"),
+        CqBoostClassifier(mu=0.3, form="oriented"),
+        CqBoostClassifier(StumpVoters("midpoints"), mu=0.3, max_voters=3),
+        MinCqClassifier(mu=0.2, mu_unit="share"),
+    ],
+)
+def test_votes_from_files_are_those_from_memory(frame, folder, model):
+    names = ["amount", "count", "kind", "gap"]
+    X, y = frame.select(names), frame["label"].to_numpy()
+    for weight in (None, "w"):
+        w = None if weight is None else frame[weight].to_numpy()
+        held = clone(model).fit(X, y, sample_weight=w)
+        rows = scan(folder, "label", weight=weight, features=names, block_rows=500)
+        found = clone(model).fit(rows)
+        assert found.n_voters_ == held.n_voters_
+        for name in ("c_bound_", "mu_", "mu_max_", "gibbs_risk_", "disagreement_"):
+            np.testing.assert_allclose(getattr(found, name), getattr(held, name), rtol=1e-9)
+        np.testing.assert_allclose(found.vote(X), held.vote(X), atol=1e-9)
+        bounds = zip(found.pac_bayes_bounds(), held.pac_bayes_bounds(), strict=True)
+        for one, other in bounds:
+            np.testing.assert_allclose(one.value, other.value, rtol=1e-9)
+
+
+def test_voters_that_are_copies_or_complements_count_as_in_memory(frame):
+    X = frame.select("amount", "count").with_columns(
+        minus=-pl.col("amount"), again=pl.col("amount") * 2.0
+    )
+    y = frame["label"].to_numpy()
+    for model in (MinCqClassifier(mu=0.3, mu_unit="share"), CqBoostClassifier(mu="bound")):
+        held = clone(model).fit(X, y)
+        found = clone(model).fit(scan(X.with_columns(label=pl.Series(y)), "label"))
+        assert found.n_voters_ == held.n_voters_
+        np.testing.assert_allclose(found.vote(X), held.vote(X), atol=1e-9)
+        assert found.votes_[0].divergence == pytest.approx(held.votes_[0].divergence)
+
+
+def test_mu_and_calibration_of_a_scan_come_from_its_folds(frame):
+    """The same folds in memory: the same place on the path, the same line of calibration."""
+    from laconic.data.columns import Schema
+    from laconic.estimators.vote_scan import ScanFolds
+
+    names = ["amount", "count", "kind", "gap"]
+    X, y = frame.select(names), frame["label"].to_numpy()
+    fold = ScanFolds(4, 0).of(Schema.learn(X).table)
+    pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
+    for model in (CqBoostClassifier, MinCqClassifier):
+        held = model(cv=pairs, probability="calibrated").fit(X, y)
+        rows = scan(frame, "label", features=names, block_rows=700)
+        found = model(cv=4, probability="calibrated").fit(rows)
+        one, other = found.votes_[0], held.votes_[0]
+        np.testing.assert_allclose(
+            one.curve["held_out_loss"], other.curve["held_out_loss"], rtol=1e-5
+        )
+        assert found.n_voters_ == held.n_voters_
+        np.testing.assert_allclose(found.vote(X), held.vote(X), atol=1e-9)
+        np.testing.assert_allclose(
+            [one.slope, one.intercept], [other.slope, other.intercept], atol=1e-4
+        )
+        given = model(cv=4, mu=0.2, mu_unit="share", probability="calibrated")
+        alone = model(cv=pairs, mu=0.2, mu_unit="share", probability="calibrated").fit(X, y)
+        np.testing.assert_allclose(
+            given.fit(rows).predict_proba(X), alone.predict_proba(X), atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+def test_an_additive_model_from_files_is_the_one_from_memory(frame, folder, weight):
+    X, y = frame.drop("label", "w"), frame["label"].to_numpy()
+    w = None if weight is None else frame[weight].to_numpy()
+    held = SparseAdditiveClassifier(random_state=0).fit(X, y, sample_weight=w)
+    rows = scan(folder, "label", weight=weight, features=list(X.columns), block_rows=500)
+    found = SparseAdditiveClassifier(random_state=0).fit(rows)
+    assert rows.n_passes == 3  # the survey, the axes, the rows
+    assert found.objective_ == held.objective_
+    assert found.duality_gap_ == held.duality_gap_
+    np.testing.assert_array_equal(
+        np.concatenate(list(found.predict_proba(scan(folder)))), held.predict_proba(X)
+    )
+
+
+def test_votes_of_three_classes_from_a_scan(frame):
+    y = np.where(frame["amount"] > 1, "high", frame["label"])
+    # numbers only: with the constant voter, all the categories of a text make many votes one
+    rows = frame.select(NUMBERS).with_columns(label=pl.Series(y))
+    held = CqBoostClassifier(mu="least-squares").fit(rows.drop("label"), y)
+    found = CqBoostClassifier(mu="least-squares").fit(scan(rows, "label", block_rows=900))
+    assert list(found.classes_) == ["high", "no", "yes"]
+    np.testing.assert_allclose(
+        found.predict_proba(rows.drop("label")), held.predict_proba(rows.drop("label")), atol=1e-9
+    )
+
+
+def test_choosing_on_a_sample_and_fitting_on_all(frame, folder, monkeypatch):
+    from laconic.estimators import laconic_classifier
+
+    monkeypatch.setattr(laconic_classifier, "CHOICE_ROWS", 2_000)
+    rows = scan(folder, "label", features=["amount", "kind", "gap"], block_rows=700)
+    model = LaconicClassifier(costs={"fp": 1.0, "fn": 5.0}, random_state=0).fit(rows)
+    assert set(model.comparison_["candidate"]) >= {"bayes", "votes", "additive", "minimax"}
+    alone = clone(model.estimator_).fit(rows)
+    X = frame.select("amount", "kind", "gap")
+    np.testing.assert_array_equal(alone.predict_proba(X), model.estimator_.predict_proba(X))
+    shares = frame["label"].value_counts(sort=True)["count"].to_numpy() / frame.height
+    np.testing.assert_allclose(sorted(model.decision_.train_prior_), sorted(shares))
+    assert model.threshold_ == pytest.approx(1 / 6)
+    decided = np.concatenate(list(model.predict(scan(folder))))
+    np.testing.assert_array_equal(decided, model.predict(X))
+    with pytest.raises(ValueError, match="scorecard fits on rows in memory only"):
+        LaconicClassifier(candidates=["bayes", "scorecard"]).fit(rows)
+
+
+def test_a_sample_keeps_rare_classes_and_stands_for_the_whole():
+    draw = np.random.default_rng(5)
+    x = draw.normal(size=50_000)
+    frame = pl.DataFrame({"x": x, "y": (draw.random(len(x)) < 0.004).astype(int)})
+    rows = scan(frame, "y", block_rows=3_000)
+    sample = rows.sample(2_000, seed=1)
+    rare = int(frame["y"].sum())
+    assert np.bincount(sample.y)[1] == rare  # fewer than a quarter of the sample: all of them
+    assert abs(len(sample) - 2_000 - rare) < 200
+    assert sample.weight.sum() == pytest.approx(len(sample))
+    share = sample.weight[sample.y == 1].sum() / sample.weight.sum()
+    assert share == pytest.approx(rare / len(x), rel=0.06)
+    again = scan(frame, "y", block_rows=700).sample(2_000, seed=1)
+    assert again.table.column(0).tobytes() == sample.table.column(0).tobytes()
+    assert rows.sample(2_000, seed=2).table.column(0).tobytes() != sample.table.column(0).tobytes()
+
+
+def test_rows_held_out_are_in_no_pass(frame, folder):
+    rows = scan(folder, "label", weight="w", block_rows=700)
+    rest, held = rows.hold_out(0.3, seed=3)
+    assert abs(held.height / frame.height - 0.3) < 0.02
+    total = rest.sum(lambda block: block.weight @ block.X.column(0), [0])
+    whole = float((frame["w"] * frame["amount"]).sum())
+    assert total + float((held["w"] * held["amount"]).sum()) == pytest.approx(whole)
+    assert rest.n_rows + int((held["w"] > 0).sum()) == rows.n_rows
+    assert rest.n_given == rows.n_given
 
 
 def test_narrow_numbers_come_back_to_the_bit():

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from laconic.data.columns import Table
-    from laconic.job import Wishes
+    from laconic.job import JobResult, Wishes
 
 # UsageError and ClickException, by the only public name both old and new typer give them
 _UsageError = typer.BadParameter.__bases__[0]
@@ -36,6 +36,13 @@ app = typer.Typer(
 
 DataArgument = Annotated[
     str, typer.Argument(help="CSV (also .gz, .zst), Parquet or Arrow file; - is CSV on stdin.")
+]
+ManyArgument = Annotated[
+    str,
+    typer.Argument(
+        help="CSV (also .gz, .zst), Parquet or Arrow file; - is CSV on stdin. A folder or a "
+        "quoted glob such as 'train/*.parquet' is read block by block."
+    ),
 ]
 ModelArgument = Annotated[Path, typer.Argument(help="model.json written by `laconic fit`.")]
 TargetOption = Annotated[str, typer.Option(help="Column to predict.")]
@@ -67,6 +74,12 @@ SeedOption = Annotated[int, typer.Option(help="Seed of the split into training a
 SeparatorOption = Annotated[str | None, typer.Option(help="Separator of a CSV (default: found).")]
 EncodingOption = Annotated[
     str | None, typer.Option(help="Encoding of a CSV (default: UTF-8, or UTF-16 by its mark).")
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", help="Scheduler of a dask cluster: tcp://HOST:8786.")
+]
+ScanOption = Annotated[
+    bool, typer.Option("--scan", help="Read one file block by block too, not into memory.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, messages on stderr.")]
 LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or fr.")]
@@ -102,7 +115,7 @@ def demo(
 
 @app.command()
 def fit(
-    data: DataArgument,
+    data: ManyArgument,
     target: TargetOption,
     out: OutOption,
     cost: CostOption = None,
@@ -116,20 +129,38 @@ def fit(
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     language: LanguageOption = "en",
+    cluster: ClusterOption = None,
+    scan: ScanOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """From a table and costs to the smallest model that is good enough, and its report.
 
     Writes DIR/model.json and DIR/report.html. A quarter of the rows is held out for the report.
+
+    With a folder, a glob, --scan or --cluster the rows are not read into memory: the families that
+    fit so are compared on about 200,000 rows, the chosen one is fitted on all of them, and at most
+    250,000 are held out.
     """
+    from laconic.data.scan_files import names_many
     from laconic.job import Wishes
+    from laconic.scan_job import run_scan_job
 
     wishes = Wishes(
         _costs(cost, costs), positive, _priors(prior), reject_cost, model or "auto",
         _seconds(budget), seed, _language(language),
     )  # fmt: skip
+    title = f"{target} in {Path(data).name}"
+    if cluster is not None or scan or names_many(data):
+        if separator is not None or encoding is not None:
+            raise ValueError("--separator and --encoding are for one CSV file read into memory.")
+        _tell_what_was_made(
+            lambda: run_scan_job(data, target, wishes, cluster=cluster, out=out, title=title),
+            wishes,
+            as_json=as_json,
+        )
+        return
     X, label = _labelled(data, target, separator, encoding)
-    _fit_and_write(X, label, wishes, out, f"{target} in {Path(data).name}", as_json=as_json)
+    _fit_and_write(X, label, wishes, out, title, as_json=as_json)
 
 
 @app.command()
@@ -169,7 +200,7 @@ def compare(
 @app.command()
 def predict(
     model: ModelArgument,
-    data: DataArgument,
+    data: ManyArgument,
     out: FileOption = None,
     key: Annotated[
         list[str] | None, typer.Option(help="Column handed through, first. Repeat it.")
@@ -287,7 +318,7 @@ def main(arguments: list[str] | None = None) -> None:
     except _ClickException as error:
         _complain(error.format_message())  # type: ignore[attr-defined]
         sys.exit(2)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         if debug:
             raise
         _complain(str(error) or type(error).__name__)
@@ -412,14 +443,21 @@ def _progress(quiet: bool = False) -> Iterator[Callable[[Any], None]]:
 def _fit_and_write(
     X: Table, label: Any, wishes: Wishes, out: Path, title: str, *, as_json: bool
 ) -> None:
+    from laconic.job import run_job
+
+    _tell_what_was_made(
+        lambda: run_job(X, label, wishes, out=out, title=title), wishes, as_json=as_json
+    )
+
+
+def _tell_what_was_made(job: Callable[[], JobResult], wishes: Wishes, *, as_json: bool) -> None:
     import json
 
-    from laconic.job import run_job
     from laconic.reporting.render import to_terminal
     from laconic.reporting.summary import compact
 
     with _progress(as_json):
-        done = run_job(X, label, wishes, out=out, title=title)
+        done = job()
     if as_json:
         said = {
             "model": str(done.model_path),

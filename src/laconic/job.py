@@ -52,6 +52,11 @@ class Problem:
     costs: NDArray[np.float64]
     prior: NDArray[np.float64] | None
 
+    @property
+    def place(self) -> int:
+        """Where the positive class is among the classes."""
+        return int(np.flatnonzero(self.classes == self.positive)[0])
+
 
 @dataclass(frozen=True)
 class JobResult:
@@ -69,6 +74,11 @@ def read_problem(label: NDArray[np.str_], wishes: Wishes) -> Problem:
     classes, counts = np.unique(label, return_counts=True)
     if len(classes) < 2:
         raise ValueError(f"The target has one class only: {str(classes[0])!r}.")
+    return problem_of(classes, counts, wishes)
+
+
+def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], wishes: Wishes) -> Problem:
+    """The wishes for classes of given names and weights."""
     positive = _positive_class(classes, counts, wishes.positive)
     costs = _cost_matrix(classes, positive, wishes.costs)
     prior = _prior(classes, counts / counts.sum(), positive, wishes.prior)
@@ -123,6 +133,18 @@ def _fit_and_report(
         baseline=baseline,
         seed=wishes.seed,
     )
+    return written(model, summary, problem, wishes, out, title)
+
+
+def written(
+    model: LaconicClassifier,
+    summary: dict[str, Any],
+    problem: Problem,
+    wishes: Wishes,
+    out: Path,
+    title: str,
+) -> JobResult:
+    """Write ``model.json`` and ``report.html``."""
     report_step("writing", 0.99)
     save(model, out / "model.json", summary=compact(summary))
     page = to_html(summary, title=title, language=wishes.language)

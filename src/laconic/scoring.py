@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from laconic.data.chunks import read_chunks
 from laconic.data.columns import Table
+from laconic.data.scan_files import find_files, names_many
 from laconic.data.text_files import TextFormat
 from laconic.estimators.decision import DecisionClassifier
 from laconic.estimators.forms import AdditiveScore, LineTerm, SlotTerm, Term, linear_score
@@ -64,7 +66,8 @@ def write_predictions(
         labels.append(model.reject_label_)
     said = _quoted(labels)
     n_rows = 0
-    chunks = read_chunks(data, _kinds(model), text, keep=key)
+    files = find_files(data) if names_many(data) else [data]
+    chunks = chain.from_iterable(read_chunks(f, _kinds(model), text, keep=key) for f in files)
     with _output(out) as stream:
         names = [f"probability of {name}" for name in model.classes_]
         stream.write(_text_line([*key, *names, "decision"]))

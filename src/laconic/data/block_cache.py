@@ -2,14 +2,18 @@
 
 Arrays are kept in the smallest numbers that hold them exactly, so that a column of small integers
 costs a byte or two per cell whatever it was computed in. What does not fit in the allowed memory
-goes to a temporary file, which is read at the speed of the disk instead of decoded again.
+goes to a temporary file, which is mapped when it is asked for: no copy, no decoding, and the
+system keeps as much of it in memory as it has to spare.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +26,8 @@ from laconic.data.source import Memo
 
 CACHE_BYTES = 2**29
 """Memory allowed for the blocks of one scan in one process."""
+SMALL = 512
+"""An array below this fraction of the memory may use its last quarter: it costs a file too."""
 MOST_SCANS = 4
 """Scans whose blocks a process remembers; the one not used for longest is forgotten."""
 
@@ -63,9 +69,9 @@ class Packed:
     @staticmethod
     def of(array: NDArray[Any]) -> Packed:
         if array.ndim == 2 and array.dtype.itemsize > 1:
-            columns = tuple(narrow(np.ascontiguousarray(column)) for column in array.T)
+            columns = [narrow(column) for column in array.T]
             if any(column.dtype != array.dtype for column in columns):
-                return Packed(array.dtype, array.shape, columns)
+                return Packed(array.dtype, array.shape, tuple(map(np.ascontiguousarray, columns)))
         whole = narrow(array) if array.ndim == 1 else np.ascontiguousarray(array)
         return Packed(array.dtype, array.shape, (whole,))
 
@@ -99,11 +105,24 @@ class Spooled:
 
     @staticmethod
     def write(array: NDArray[Any], path: Path) -> Spooled:
-        array.tofile(path)
+        left = array.data.cast("B") if array.size else memoryview(b"")
+        with path.open("wb", buffering=0) as file:
+            if left and hasattr(os, "posix_fallocate"):
+                # room found once, not page by page: an eighth of the time on ext4; a file system
+                # that cannot, or has no room, is told by the write
+                with suppress(OSError):
+                    os.posix_fallocate(file.fileno(), 0, len(left))
+            while left:
+                left = left[file.write(left) :]
         return Spooled(path, array.dtype, array.shape)
 
     def read(self) -> NDArray[Any]:
-        return np.fromfile(self.path, dtype=self.dtype).reshape(self.shape)
+        """The array, backed by the pages of the file; writing to it changes no other reader's."""
+        if 0 in self.shape:
+            return np.empty(self.shape, dtype=self.dtype)
+        with self.path.open("rb") as file:
+            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        return np.frombuffer(pages, dtype=self.dtype).reshape(self.shape)
 
 
 class BlockCache:
@@ -149,10 +168,13 @@ class BlockCache:
             packed = self._kept.pop(key)[1]
             self.held_bytes -= _nbytes(packed)
             for path in _paths(packed):
-                path.unlink(missing_ok=True)
+                with suppress(PermissionError):  # mapped still, on Windows: goes with the folder
+                    path.unlink(missing_ok=True)
 
     def _placed(self, packed: Any) -> Any:
-        if self.held_bytes + _nbytes(packed) <= self.allowed:
+        size = _nbytes(packed)
+        allowed = self.allowed if SMALL * size <= self.allowed else self.allowed * 3 // 4
+        if self.held_bytes + size <= allowed:
             return packed
         return _mapped(lambda part: part.spooled(self._new_path), packed)
 

@@ -14,12 +14,22 @@ from typing import Any
 
 AHEAD = 4
 """Runs that may wait for each thread of the cluster."""
-PATIENCE = 5.0
-"""Seconds between two looks at whether the scheduler still answers."""
+PATIENCE = 2.0
+"""Seconds between two looks at whether the scheduler and the workers are still there."""
+WORKERLESS = 60.0
+"""Seconds that a fit waits for a worker when all of them are gone."""
 
 
-class ClusterLostError(RuntimeError):
+class ClusterLostError(ConnectionError):
     """The scheduler, or too many workers, went away in the middle of a pass."""
+
+
+@dataclass
+class _Sent:
+    """A run on its way."""
+
+    run: int
+    future: Any
 
 
 @dataclass
@@ -51,27 +61,32 @@ class Cluster:
             f"{type(cluster).__name__}."
         )
 
+    def close(self) -> None:
+        """Give back a client that was opened from an address."""
+        if self.opened_here and self.client.status == "running":
+            self.client.close()
+
     def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]:
-        waiting: deque[tuple[int, Any]] = deque()
+        waiting: deque[_Sent] = deque()
         try:
-            threads = self._alive()
-            ahead = AHEAD * max(1, sum(threads.values()))
+            workers = self._alive()
+            ahead = AHEAD * max(1, sum(workers.values()))
             for run in range(n_runs):
-                waiting.append((run, self._submit(task, run, sorted(threads))))
+                waiting.append(_Sent(run, self._submit(task, run, sorted(workers))))
                 if len(waiting) >= ahead:
-                    yield self._result(*waiting.popleft())
+                    yield self._next(waiting, task)
             while waiting:
-                yield self._result(*waiting.popleft())
+                yield self._next(waiting, task)
         finally:
             # an error, or a caller who stops half-way: nothing is left running
-            for _, future in waiting:
+            for sent in waiting:
                 if self.client.status == "running":
-                    future.cancel()
+                    sent.future.cancel()
 
     def _alive(self) -> dict[str, int]:
         """Threads of each worker."""
         try:
-            self.client.wait_for_workers(1, timeout=60)
+            self.client.wait_for_workers(1, timeout=WORKERLESS)
             return dict(self.client.nthreads())
         except Exception as error:
             raise self._lost() from error
@@ -88,31 +103,55 @@ class Cluster:
                 raise self._lost() from error
             raise
 
-    def _result(self, run: int, future: Any) -> Any:
+    def _next(self, waiting: deque[_Sent], task: Callable[[int], Any]) -> Any:
+        """The result of the run that is waited for first."""
         from distributed import KilledWorker
 
+        alone = 0.0
         while True:
+            sent = waiting[0]
             try:
-                return future.result(timeout=PATIENCE)
+                result = sent.future.result(timeout=PATIENCE)
+                waiting.popleft()
+                return result
             except TimeoutError as error:
-                if not self._answers():
-                    raise self._lost() from error
+                if sent.future.status == "error":  # raised by the task itself
+                    raise
+                alone = 0.0 if self._mend(waiting, task) else alone + PATIENCE
+                if alone >= WORKERLESS:
+                    raise ClusterLostError(
+                        f"The cluster at {self._address()} has had no worker for "
+                        f"{WORKERLESS:.0f} seconds; start some and fit again."
+                    ) from error
             except CancelledError as error:
                 raise self._lost() from error
             except KilledWorker as error:
                 raise ClusterLostError(
-                    f"The workers that read run {run} of the rows died one after the other, "
+                    f"The workers that read run {sent.run} of the rows died one after the other, "
                     "probably out of memory; give them more, or lower cache_bytes."
                 ) from error
 
-    def _answers(self) -> bool:
+    def _mend(self, waiting: deque[_Sent], task: Callable[[int], Any]) -> bool:
+        """Send again the runs of workers that are gone; False when there is none to send to.
+
+        The scheduler forgets a run that was meant for a lost worker if no other was there at that
+        moment: it never offers it to those that come later.
+        """
+        workers = sorted(self._alive_now())
+        for sent in waiting if workers else ():
+            if self.owner[sent.run] not in workers and not sent.future.done():
+                sent.future.cancel()
+                sent.future = self._submit(task, sent.run, workers)
+        return bool(workers)
+
+    def _alive_now(self) -> dict[str, int]:
+        """Threads of each worker; a clear error when the scheduler no longer answers."""
         if self.client.status != "running":
-            return False
+            raise self._lost()
         try:
-            self.client.nthreads()
-        except Exception:
-            return False
-        return True
+            return dict(self.client.nthreads())
+        except Exception as error:
+            raise self._lost() from error
 
     def _lost(self) -> ClusterLostError:
         address = self._address()

@@ -7,6 +7,7 @@ they are counted before any table of profiles by classes is built.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ MAX_CELLS = 2**28
 """Largest table of profiles by classes that is built: two gibibytes of floats."""
 
 _KEY_LIMIT = 2**62
+_FEW_KEYS = 2**20
 
 
 class Coder(Protocol):
@@ -142,36 +144,96 @@ def count_profiles(
 
     One pass per group of columns that fits a 64-bit key (one group for 20 columns of 8 bins).
     """
-    radices = coder.radices
-    groups: list[tuple[int, int]] = []
-    keys: list[Ints] = []
-    n_ranks = 1
-    while True:
-        first = groups[-1][1] if groups else 0
-        group = (first, _end_of_group(radices, first, n_ranks))
-        last = group[1] == len(radices)
-        known = ProfileIndex(radices, tuple(groups), tuple(keys))
+    return count_each(source, [coder], n_classes)[0]
 
-        def weigh(
-            block: Block,
-            known: ProfileIndex = known,
-            group: tuple[int, int] = group,
-            last: bool = last,
-        ) -> tuple[Ints, ...]:
+
+def count_each(
+    source: Source,
+    coders: Sequence[Coder],
+    n_classes: int,
+    seen: Callable[[Block, int], Block] = lambda block, place: block,
+) -> list[tuple[ProfileIndex, ProfileCounts]]:
+    """:func:`count_profiles` for several coders in the same passes.
+
+    ``seen(block, k)`` are the rows of a block that the coder in place k counts.
+    """
+    counts = [_Counting(coder, n_classes) for coder in coders]
+    while any(count.result is None for count in counts):
+        open_ones = [k for k, count in enumerate(counts) if count.result is None]
+        weighers = [(k, counts[k].weigher()) for k in open_ones]
+
+        def weigh(block: Block, weighers: Any = tuple(weighers)) -> list[tuple[Any, ...]]:
+            return [weigher(seen(block, k)) for k, weigher in weighers]
+
+        for parts in source.map(weigh):
+            for k, part in zip(open_ones, parts, strict=True):
+                counts[k].add(part)
+        for k in open_ones:
+            counts[k].close_group()
+    return [count.result for count in counts if count.result is not None]
+
+
+class _Counting:
+    """The profiles of one coder, group of columns after group."""
+
+    def __init__(self, coder: Coder, n_classes: int) -> None:
+        self._coder, self._n_classes = coder, n_classes
+        self._known = ProfileIndex(coder.radices, (), ())
+        self._parts: list[tuple[Any, ...]] = []
+        self._n_waiting = self._n_merged = 0
+        self.result: tuple[ProfileIndex, ProfileCounts] | None = None
+
+    @property
+    def _group(self) -> tuple[int, int]:
+        known = self._known
+        first = known.groups[-1][1] if known.groups else 0
+        n_ranks = known.n_profiles if known.groups else 1
+        return first, _end_of_group(known.radices, first, n_ranks)
+
+    @property
+    def _last(self) -> bool:
+        return self._group[1] == len(self._known.radices)
+
+    def weigher(self) -> Callable[[Block], tuple[Any, ...]]:
+        """Distinct keys of a block, with classes and weights when they are whole profiles."""
+        coder, known, group = self._coder, self._known, self._group
+        last, n_classes = self._last, self._n_classes
+
+        def weigh(block: Block) -> tuple[Any, ...]:
             codes = coder.codes(block.X)
-            packed = _pack(known.find(codes), codes, radices, group)
+            packed = _pack(known.find(codes), codes, known.radices, group)
             return _weigh(packed, block, n_classes) if last else (np.unique(packed),)
 
-        parts = list(zip(*source.map(weigh), strict=True))
-        joined = [np.concatenate(part) for part in parts]
-        found, where = np.unique(joined[0], return_inverse=True)
-        groups.append(group)
-        keys.append(found)
-        n_ranks = len(found)
+        return weigh
+
+    def add(self, part: tuple[Any, ...]) -> None:
+        self._parts.append(part)
+        self._n_waiting += len(part[0])
+        # what waits stays below twice what is known, and every weight is summed in block order
+        if self._n_waiting > max(2 * self._n_merged, _FEW_KEYS):
+            self._merge()
+
+    def _merge(self) -> None:
+        joined = [np.concatenate(part) for part in zip(*self._parts, strict=True)]
+        keys, where = np.unique(joined[0], return_inverse=True)
+        if self._last:
+            _refuse_too_many(len(keys), self._n_classes)
+            pairs, where = np.unique(where * self._n_classes + joined[1], return_inverse=True)
+            weight = _summed(where, joined[2], len(pairs))
+            self._parts = [(keys[pairs // self._n_classes], pairs % self._n_classes, weight)]
+        else:
+            self._parts = [(keys,)]
+        self._n_waiting, self._n_merged = 0, len(self._parts[0][0])
+
+    def close_group(self) -> None:
+        self._merge()
+        merged, last, known = self._parts[0], self._last, self._known
+        keys, where = np.unique(merged[0], return_inverse=True)
+        self._known = ProfileIndex(known.radices, (*known.groups, self._group), (*known.keys, keys))
+        self._parts, self._n_merged = [], 0
         if last:
-            _refuse_too_many(n_ranks, n_classes)
-            index = ProfileIndex(radices, tuple(groups), tuple(keys))
-            return index, _counts(where, joined[1], joined[2], n_ranks, n_classes)
+            counts = _counts(where, merged[1], merged[2], len(keys), self._n_classes)
+            self.result = (self._known, counts)
 
 
 def nearest_profiles(codes: Ints, index: ProfileIndex, ordered: tuple[bool, ...]) -> Ints:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,30 +19,21 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.block_cache import CACHE_BYTES, cache_of, forget
-from laconic.data.columns import Schema, Table, shown
+from laconic.data.block_cache import CACHE_BYTES, forget
+from laconic.data.columns import shown
 from laconic.data.scan_files import file_rows, find_files, spooled_rows
-from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, Block, LateBlock, ordered_sum
-from laconic.data.survey import Survey, class_codes, read_weight, survey_rows
-from laconic.data.threads import one_blas_thread
-
-
-class Rows(Protocol):
-    """Rows by number: what a worker needs to read its blocks."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-
-    def read(self, start: int, stop: int, columns: Sequence[str]) -> Any: ...
+from laconic.data.scan_plan import FrameRows, HeldRun, MapRun, Plan, RawRun, Rows, SumRun
+from laconic.data.scan_sample import HeldRows, Sample, draw_sample
+from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, Block, ordered_sum
+from laconic.data.survey import Survey, read_labels, read_weight
 
 
 class Engine(Protocol):
     """Who does the runs: results come in the order of the runs."""
 
     def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]: ...
+
+    def close(self) -> None: ...
 
 
 class Here:
@@ -51,153 +42,8 @@ class Here:
     def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]:
         return map(task, range(n_runs))
 
-
-@dataclass(frozen=True)
-class FrameRows:
-    """Rows of a frame in memory."""
-
-    frame: nw.DataFrame[Any]
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.frame)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self.frame.columns)
-
-    def read(self, start: int, stop: int, columns: Sequence[str]) -> Any:
-        return self.frame.select(*columns)[start:stop].to_native()
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything needed to read a run of blocks anywhere; it travels to the workers."""
-
-    rows: Rows
-    features: tuple[str, ...]
-    target: str | None
-    weight: str | None
-    block_rows: int
-    cache_bytes: int
-    token: str
-    schema: Schema | None = None
-    classes: NDArray[Any] | None = None
-    starts: tuple[int, ...] | None = None
-    """Where each block begins among the rows that count (those with a positive weight)."""
-
-    @property
-    def n_blocks(self) -> int:
-        return -(-self.rows.n_rows // self.block_rows)
-
-    @property
-    def n_runs(self) -> int:
-        return -(-self.n_blocks // RUN_BLOCKS)
-
-    def span(self, run: int) -> tuple[int, int]:
-        """First and last row of a run."""
-        step = RUN_BLOCKS * self.block_rows
-        return run * step, min((run + 1) * step, self.rows.n_rows)
-
-    def survey(self, run: int) -> Survey:
-        start, stop = self.span(run)
-        names = [*self.features, *(n for n in (self.target, self.weight) if n is not None)]
-        frame = nw.from_native(self.rows.read(start, stop, names), eager_only=True)
-        return survey_rows(frame, self.features, self.target, self.weight, self.block_rows)
-
-    def blocks(self, run: int, columns: Sequence[int] | None) -> Iterator[Block]:
-        """The blocks of a run; their rows are read, together, when one of them is asked for."""
-        assert self.starts is not None
-        cache = cache_of(self.token, self.cache_bytes)
-        table = _RunTable(self, run, None if columns is None else tuple(columns))
-        first = run * RUN_BLOCKS
-        for index in range(first, min(first + RUN_BLOCKS, self.n_blocks)):
-            start, stop = self.starts[index], self.starts[index + 1]
-            if stop > start:
-                read = table.reader(start - self.starts[first], stop - self.starts[first])
-                yield LateBlock(index, start, stop, read, cache.memo(index))
-
-    def read_table(
-        self, run: int, columns: tuple[int, ...] | None
-    ) -> tuple[Table, NDArray[np.int64] | None, NDArray[np.float64]]:
-        """The rows of a run that count, encoded by the schema."""
-        assert self.schema is not None
-        schema = self.schema if columns is None else _some(self.schema, columns)
-        names = [*schema.names, *(n for n in (self.target, self.weight) if n is not None)]
-        if not names:
-            raise ValueError("Nothing to read: no column, no target and no weight.")
-        frame = nw.from_native(self.rows.read(*self.span(run), names), eager_only=True)
-        weight = read_weight(frame, self.weight)
-        if not (weight > 0).all():
-            kept = np.flatnonzero(weight)
-            frame, weight = frame[kept.tolist()], weight[kept]
-        y = None
-        if self.target is not None and self.classes is not None:
-            y = class_codes(frame[self.target], self.classes, self.target)
-        if not schema.names:  # labels and weights alone
-            return schema.empty_table(), y, weight
-        return schema.apply(frame.select(*schema.names).to_native()), y, weight
-
-
-class _RunTable:
-    """The table of a run, read once, whichever of its blocks comes first."""
-
-    def __init__(self, plan: Plan, run: int, columns: tuple[int, ...] | None) -> None:
-        self._plan, self._run, self._columns = plan, run, columns
-
-    @cached_property
-    def _read(self) -> tuple[Table, NDArray[np.int64] | None, NDArray[np.float64]]:
-        return self._plan.read_table(self._run, self._columns)
-
-    def reader(self, start: int, stop: int) -> Callable[[], tuple[Any, Any, Any]]:
-        def read() -> tuple[Any, Any, Any]:
-            table, y, weight = self._read
-            rows = slice(start, stop)
-            return table[rows], None if y is None else y[rows], weight[rows]
-
-        return read
-
-
-@dataclass(frozen=True)
-class _SumRun:
-    """Sum over the blocks of a run, None when no row of it counts."""
-
-    plan: Plan
-    f: Callable[[Block], Any]
-    columns: Sequence[int] | None
-
-    def __call__(self, run: int) -> Any:
-        blocks = list(self.plan.blocks(run, self.columns))
-        with one_blas_thread():
-            return ordered_sum(map(self.f, blocks)) if blocks else None
-
-
-@dataclass(frozen=True)
-class _MapRun:
-    """One result per block of a run."""
-
-    plan: Plan
-    f: Callable[[Block], Any]
-    columns: Sequence[int] | None
-
-    def __call__(self, run: int) -> list[Any]:
-        with one_blas_thread():
-            return [self.f(block) for block in self.plan.blocks(run, self.columns)]
-
-
-@dataclass(frozen=True)
-class _RawRun:
-    """One result per block of the rows as they were given, before any schema."""
-
-    plan: Plan
-    f: Callable[[Any], Any]
-    columns: tuple[str, ...]
-
-    def __call__(self, run: int) -> list[Any]:
-        start, stop = self.plan.span(run)
-        frame = self.plan.rows.read(start, stop, self.columns)
-        step = self.plan.block_rows
-        return [self.f(frame[a : a + step]) for a in range(0, stop - start, step)]
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class Scan:
@@ -222,6 +68,11 @@ class Scan:
         self.on_run: Callable[[int, int, int], None] | None = None
         self.n_passes = 0
         weakref.finalize(self, forget, plan.token)
+
+    def close(self) -> None:
+        """Forget the blocks kept in this process, and leave a cluster that an address opened."""
+        forget(self._plan.token)
+        self._engine.close()
 
     def __repr__(self) -> str:
         return (
@@ -269,18 +120,54 @@ class Scan:
 
     def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
         """Sum of ``f(block)``, the same bytes whoever does the runs."""
-        parts = self._over(_SumRun(self._encoded, f, columns))
+        parts = self._over(SumRun(self._encoded, f, columns))
         return ordered_sum(part for part in parts if part is not None)
 
     def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
         """One result per block, in block order."""
-        for part in self._over(_MapRun(self._encoded, f, columns)):
+        for part in self._over(MapRun(self._encoded, f, columns)):
             yield from part
 
     def map_given(self, f: Callable[[Any], Any], columns: Sequence[str]) -> Iterator[Any]:
         """``f`` of frames of at most ``block_rows`` rows, as given: all rows, no target needed."""
-        for part in self._over(_RawRun(self._plan, f, tuple(columns))):
+        for part in self._over(RawRun(self._plan, f, tuple(columns))):
             yield from part
+
+    def given_blocks(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64] | None]]:
+        """Frame, labels and weights of one block after the other, as given; empty ones left out."""
+        assert self.target is not None
+        weight = self._plan.weight
+        names = [*self.columns, self.target, *([] if weight is None else [weight])]
+        for part in self.map_given(_itself, names):
+            frame = nw.from_native(part, eager_only=True)
+            weights = None if weight is None else read_weight(frame, weight)
+            if weights is not None and not weights.any():
+                continue
+            labels = read_labels(frame[self.target], self.target)
+            yield frame.select(*self.columns).to_native(), labels, weights
+
+    def sample(self, n_rows: int, seed: int = 0) -> Sample:
+        """About ``n_rows`` rows in memory, the rare classes in larger shares: two passes."""
+        known = self.survey
+        if known.classes is None:
+            raise ValueError("A sample by class needs labels: name their column in scan(target=).")
+        empty = known.schema().empty_table()
+        return draw_sample(self, empty, len(known.classes), n_rows, seed)
+
+    def hold_out(self, share: float, seed: int = 0) -> tuple[Scan, Any]:
+        """A scan of the other rows, and a frame of ``share`` of the rows: one pass.
+
+        The rows are drawn by their number, so that any worker draws the same ones.
+        """
+        held = HeldRows(share, seed)
+        names = [*self.columns, *(n for n in (self.target, self._plan.weight) if n is not None)]
+        parts = list(self._over(HeldRun(self._plan, held, tuple(names))))
+        plan = replace(self._plan, held=held, token=uuid.uuid4().hex)
+        rest = Scan(plan, self._engine)
+        rest.on_run = self.on_run
+        return rest, nw.concat(
+            [nw.from_native(part, eager_only=True) for part in parts]
+        ).to_native()
 
     def _over(self, task: Callable[[int], Any]) -> Iterator[Any]:
         self.n_passes += 1
@@ -289,6 +176,10 @@ class Scan:
             if self.on_run is not None:
                 self.on_run(number, done, n_runs)
             yield part
+
+
+def _itself(frame: Any) -> Any:
+    return frame
 
 
 def _class_weights(block: Block, n_classes: int) -> NDArray[np.float64]:
@@ -411,12 +302,3 @@ def _frame_of(columns: dict[str, Any]) -> Any:
     from laconic.data.scan_files import polars
 
     return polars().DataFrame(columns)
-
-
-def _some(schema: Schema, columns: Sequence[int]) -> Schema:
-    return Schema(
-        tuple(schema.names[j] for j in columns),
-        tuple(schema.kinds[j] for j in columns),
-        tuple(schema.categories[j] for j in columns),
-        schema.named,
-    )

@@ -150,6 +150,12 @@ def _unreadable(path: Path, error: Exception) -> UnreadableFileError:
     )
 
 
+def names_many(source: str | Path) -> bool:
+    """Whether the words name several files: a folder, or a glob that is not itself a file."""
+    text = os.fspath(source)
+    return Path(text).is_dir() or (any(c in text for c in "*?[") and not Path(text).exists())
+
+
 def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     """Paths named by a path, a folder, a glob or a list of them, in order of name."""
     if isinstance(source, str | Path):

@@ -100,13 +100,12 @@ class Survey:
 
 def survey_rows(
     frame: nw.DataFrame[Any],
+    weights: NDArray[np.float64],
     features: Sequence[str],
     target: str | None,
-    weight: str | None,
     block_rows: int,
 ) -> Survey:
-    """Survey of consecutive rows that begin a block."""
-    weights = read_weight(frame, weight)
+    """Survey of consecutive rows that begin a block; those without weight do not count."""
     counts = weights > 0
     kept = tuple(
         int(counts[start : start + block_rows].sum()) for start in range(0, len(frame), block_rows)

@@ -134,17 +134,32 @@ def column_tables(
     """
 
     def of_block(block: Block) -> tuple[Any, ...]:
-        y, weight = _labels(block)
-        parts: list[Any] = []
-        for j, size in enumerate(sizes):
-            x = block.X.column(j)
-            if size is None:
-                parts.append(_Pile([_block_table(x, y, weight, n_classes)], most))
-            else:
-                parts.append(_code_table([x], [size + 1], y, weight, n_classes))
-        return tuple(parts)
+        return block_tables(block.X, *_labels(block), sizes, n_classes, most)
 
-    sums = source.sum(of_block)
+    return finished(source.sum(of_block))
+
+
+def block_tables(
+    X: Any,
+    y: NDArray[Any],
+    weight: Floats,
+    sizes: Sequence[int | None],
+    n_classes: int,
+    most: int,
+) -> tuple[Any, ...]:
+    """What some rows add to the tables of :func:`column_tables`; sums of it are ``finished``."""
+    parts: list[Any] = []
+    for j, size in enumerate(sizes):
+        x = X.column(j)
+        if size is None:
+            parts.append(_Pile([_block_table(x, y, weight, n_classes)], most))
+        else:
+            parts.append(_code_table([x], [size + 1], y, weight, n_classes))
+    return tuple(parts)
+
+
+def finished(sums: Sequence[Any]) -> list[NumericTable | Floats]:
+    """The tables of summed :func:`block_tables`."""
     return [part.table() if isinstance(part, _Pile) else part for part in sums]
 
 

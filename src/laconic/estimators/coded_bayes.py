@@ -84,6 +84,9 @@ def prepare(
     )
 
 
+_BUILT = ("pairs", "trees")
+
+
 class CodedBayes(TableClassifier):
     """Encodes columns by MODL partitions; predicts from ``score_``, a :class:`BayesScore`."""
 
@@ -92,6 +95,10 @@ class CodedBayes(TableClassifier):
     encoder: Any
     n_jobs: int | None
     random_state: Any
+
+    def _can_scan(self) -> bool:
+        built = [getattr(made, name, 0) for made in (self, self.encoder) for name in _BUILT]
+        return not any(built) and getattr(self, "optimizer", "auto") == "auto"
 
     def _make_encoder(self) -> ModlEncoder:
         if self.encoder is None:
@@ -103,7 +110,7 @@ class CodedBayes(TableClassifier):
                 f"encoder must be a ModlEncoder or None, got {type(self.encoder).__name__}; set "
                 "its parameters, not its class."
             )
-        for name in ("pairs", "trees"):
+        for name in _BUILT:
             if getattr(self, name, 0):
                 made.set_params(**{name: getattr(self, name)})
         return made

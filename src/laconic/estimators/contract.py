@@ -87,6 +87,8 @@ class ScannedTraining:
     table: Table
     source: Source
     n_rows: int
+    missing: tuple[int, ...]
+    """Places of the columns that have missing values."""
     in_memory = False
 
     def recoded(self, name: str, recode: Callable[[Table], Any]) -> Source:
@@ -136,6 +138,40 @@ def _fit_where_they_are(fit: Any) -> Any:
     return fitted
 
 
+def _block_after_block(partial_fit: Any) -> Any:
+    """``partial_fit``, which for a scan learns from one block of rows after the other."""
+
+    @wraps(partial_fit)
+    def learned(self: Any, X: Any, y: Any = None, classes: Any = None, **named: Any) -> Any:
+        if not isinstance(X, Scan):
+            return partial_fit(self, X, y, classes, **named)
+        _refuse_labels_of_scan(y, named.get("sample_weight"))
+        _require_target(X, type(self).__name__)
+        if classes is None and not hasattr(self, "classes_"):
+            classes = X.survey.classes
+        for block, labels, weight in X.given_blocks():
+            partial_fit(self, block, labels, classes, **named, sample_weight=weight)
+        return self
+
+    return learned
+
+
+def _refuse_labels_of_scan(y: Any, sample_weight: Any) -> None:
+    if y is not None or sample_weight is not None:
+        raise ValueError(
+            "The labels and weights of a scan are columns: name them in scan(target=, weight=) "
+            "and leave y and sample_weight out."
+        )
+
+
+def _require_target(rows: Scan, who: str) -> None:
+    if rows.target is None:
+        raise ValueError(
+            f"{who} requires y to be passed, but the target y is None: name the column of "
+            "labels in scan(target=)."
+        )
+
+
 class TableReader(BaseEstimator):  # type: ignore[misc]
     """Reads X at fit and at predict time, by the rules of :mod:`laconic.data.columns`."""
 
@@ -147,6 +183,8 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
                 setattr(cls, name, by_blocks(cls.__dict__[name]))
         if isfunction(cls.__dict__.get("fit")):
             cls.fit = _fit_where_they_are(cls.fit)
+        if isfunction(cls.__dict__.get("partial_fit")):
+            cls.partial_fit = _block_after_block(cls.partial_fit)
         super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
@@ -171,6 +209,10 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
         self.schema_ = learned.schema
         self._publish_names()
         return learned.table
+
+    def _can_scan(self) -> bool:
+        """Whether ``fit`` takes a scan with these parameters."""
+        return self._accepts.scan
 
     def _refuse_scan(self, can: bool, what: str = "") -> None:
         if not can:
@@ -248,17 +290,8 @@ class LabelledReader(TableReader):
 
     def _read_scan(self, rows: Scan, y: Any, sample_weight: Any) -> ScannedTraining:
         """The columns and classes of a scan, in one pass; the rows stay where they are."""
-        who = type(self).__name__
-        if y is not None or sample_weight is not None:
-            raise ValueError(
-                "The labels and weights of a scan are columns: name them in scan(target=, weight=) "
-                "and leave y and sample_weight out."
-            )
-        if rows.target is None:
-            raise ValueError(
-                f"{who} requires y to be passed, but the target y is None: name the column of "
-                "labels in scan(target=)."
-            )
+        _refuse_labels_of_scan(y, sample_weight)
+        _require_target(rows, type(self).__name__)
         seen = rows.survey
         table = seen.schema().empty_table()
         self._refuse_cells(table, None)
@@ -269,7 +302,7 @@ class LabelledReader(TableReader):
         self._publish_names()
         check_classification_targets(seen.classes)
         self._learn_classes(seen.classes)
-        return ScannedTraining(table, rows, rows.n_rows)
+        return ScannedTraining(table, rows, rows.n_rows, tuple(missing))
 
     def _read_labels(
         self, X: Any, y: Any, sample_weight: Any

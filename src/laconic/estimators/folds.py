@@ -25,16 +25,19 @@ def folds_of(cv: Any, rows: Training, n_given: int, seed: int) -> list[tuple[Int
     count; pairs of indices refer to the ``n_given`` rows passed to ``fit``.
     """
     if isinstance(cv, Integral):
-        fold = keyed_folds(row_keys(rows.table, seed), rows.y, int(cv))
-        if fold.max() == 0:
-            return []
-        return [
-            (np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)
-        ]
+        return pairs_of_keys(row_keys(rows.table, seed), rows.y, int(cv))
     if hasattr(cv, "split"):
         splitter = check_cv(cv, rows.y, classifier=True)
         return list(splitter.split(np.zeros((rows.n_rows, 1)), rows.y))
     return [_counted(pair, rows, n_given) for pair in cv]
+
+
+def pairs_of_keys(keys: NDArray[np.uint64], y: Ints, n_folds: int) -> list[tuple[Ints, Ints]]:
+    """Pairs (train, test) of the folds of :func:`~laconic.data.row_keys.keyed_folds`."""
+    fold = keyed_folds(keys, y, n_folds)
+    if fold.max() == 0:
+        return []
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
 
 
 def _counted(pair: Iterable[Any], rows: Training, n_given: int) -> tuple[Ints, Ints]:

@@ -18,6 +18,7 @@ from laconic.data.row_keys import row_keys, uniforms
 from laconic.estimators.contract import (
     Accepts,
     Interval,
+    ScannedTraining,
     StrOptions,
     TableClassifier,
     Training,
@@ -27,11 +28,13 @@ from laconic.estimators.folds import folds_of, seed_of
 from laconic.solvers.minimax import SOLVERS
 from laconic.solvers.profile_minimax import (
     MinimaxSettings,
+    ProfileModel,
     deterministic,
     fit_profiles,
     held_out_risks,
 )
 from laconic.solvers.profiling import BINNINGS, PROFILES
+from laconic.solvers.solution import Solution
 
 Floats = NDArray[np.float64]
 
@@ -141,7 +144,7 @@ class MinimaxClassifier(TableClassifier):
     True
     """
 
-    _accepts = Accepts(categorical=True, missing=True, sparse=False)
+    _accepts = Accepts(categorical=True, missing=True, sparse=False, scan=True)
 
     _parameter_constraints = {
         "loss": ["array-like", dict, None],
@@ -199,11 +202,25 @@ class MinimaxClassifier(TableClassifier):
         return tags
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MinimaxClassifier:
-        """Learn profiles, the least favourable prior and the minimax rule."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MinimaxClassifier:
+        """Learn profiles, the least favourable prior and the minimax rule.
+
+        Parameters
+        ----------
+        X : array, frame or scan of shape (n_rows, n_features)
+            A scan takes ``profiles="bins"``, and its ``class_risks_oof_`` come from folds by a
+            hash of the row's values.
+        y : array of shape (n_rows,)
+            Class labels; those of a scan are one of its columns.
+        sample_weight : array of shape (n_rows,), optional
+        """
         rows = self._read_training(X, y, sample_weight)
         settings = self._settings()
-        model, found = fit_profiles(rows.table, rows.y, rows.weight, settings)
+        if rows.in_memory:
+            model, found = fit_profiles(rows.table, rows.y, rows.weight, settings)
+            risks = self._held_out(rows, settings, len(np.asarray(y)))
+        else:
+            model, found, risks = self._fit_scanned(rows, settings)
         found.warn_if_short(type(self).__name__)
         self.least_favorable_prior_: Floats = found.point
         self.minimax_risk_: float = found.details["lower_bound"]
@@ -216,8 +233,21 @@ class MinimaxClassifier(TableClassifier):
         self.n_profiles_ = model.index.n_profiles
         if "bound_9" in found.details:
             self.bound_9_: float = found.details["bound_9"]
-        self.class_risks_oof_ = self._held_out(rows, settings, len(np.asarray(y)))
+        self.class_risks_oof_ = risks
         return self
+
+    def _can_scan(self) -> bool:
+        return self.profiles == "bins" and (self.cv is None or isinstance(self.cv, Integral))
+
+    def _fit_scanned(
+        self, rows: ScannedTraining, settings: MinimaxSettings
+    ) -> tuple[ProfileModel, Solution, Floats | None]:
+        from laconic.solvers.scanned_minimax import fit_scanned_profiles
+
+        self._refuse_scan(self.profiles == "bins", f"(profiles={self.profiles!r})")
+        self._refuse_scan(self._can_scan(), " with a splitter as cv")
+        n_folds = None if self.cv is None else int(self.cv)
+        return fit_scanned_profiles(rows.source, rows.table, settings, n_folds)
 
     def _settings(self) -> MinimaxSettings:
         n_classes = len(self.classes_)

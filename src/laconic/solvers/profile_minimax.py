@@ -13,7 +13,13 @@ from laconic.criteria.backoff import NaiveBackoff
 from laconic.criteria.minimax import BayesRisk, DenseLaws, Laws, MixtureRule, SparseLaws
 from laconic.criteria.prior_box import PriorBox
 from laconic.data.columns import Table
-from laconic.data.profiles import Coder, ProfileIndex, count_profiles, nearest_profiles
+from laconic.data.profiles import (
+    Coder,
+    ProfileCounts,
+    ProfileIndex,
+    count_profiles,
+    nearest_profiles,
+)
 from laconic.data.source import ArraySource
 from laconic.solvers.bayes_pass import BayesPass
 from laconic.solvers.minimax import SolverName, solve_minimax
@@ -105,8 +111,15 @@ def fit_profiles(
         n_profiles=settings.n_profiles,
         seed=settings.seed,
     )
+    counted = count_profiles(ArraySource(table, y, weight), coder, len(settings.loss))
+    return solve_profiles(coder, *counted, settings)
+
+
+def solve_profiles(
+    coder: Coder, index: ProfileIndex, counts: ProfileCounts, settings: MinimaxSettings
+) -> tuple[ProfileModel, Solution]:
+    """The least favourable prior and the minimax rule of counted profiles."""
     n_classes = len(settings.loss)
-    index, counts = count_profiles(ArraySource(table, y, weight), coder, n_classes)
     class_weight = counts.class_weight
     backoff = None
     solved: Laws
@@ -153,11 +166,22 @@ def held_out_risks(
         model, found = fit_profiles(table[train], y[train], weight[train], settings)
         if not settings.randomized:
             model = deterministic(model, found.point)
-        decided = model.decide(table[test])
-        paid = (decided * settings.loss[y[test]]).sum(axis=1)
-        cost += np.bincount(y[test], weight[test] * paid, minlength=n_classes)
-        mass += np.bincount(y[test], weight[test], minlength=n_classes)
-    never = np.full(n_classes, np.nan)
+        added = paid_and_mass(model, table[test], y[test], weight[test])
+        cost, mass = cost + added[0], mass + added[1]
+    return class_means(cost, mass)
+
+
+def paid_and_mass(model: ProfileModel, table: Table, y: Ints, weight: Floats) -> Floats:
+    """Loss paid by the rule on rows of each class, and their weight: shape (2, K)."""
+    n_classes = len(model.loss)
+    paid = (model.decide(table) * model.loss[y]).sum(axis=1)
+    cost = np.bincount(y, weight * paid, minlength=n_classes)
+    return np.stack([cost, np.bincount(y, weight, minlength=n_classes)])
+
+
+def class_means(cost: Floats, mass: Floats) -> Floats:
+    """Loss per weight of each class, NaN for a class that was never held out."""
+    never = np.full(len(cost), np.nan)
     return np.asarray(np.divide(cost, mass, out=never, where=mass > 0))
 
 

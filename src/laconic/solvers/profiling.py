@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from laconic.data.columns import Table, shown
 from laconic.data.profiles import BinGrid, Coder, ColumnBins
+from laconic.data.tables import NumericTable
 from laconic.solvers.kmeans_1d import kmeans_1d
 
 Floats = NDArray[np.float64]
@@ -55,6 +57,29 @@ def learn_bins(table: Table, y: Ints, weight: Floats, binning: BinningName, n_bi
         cuts = np.empty(0)
         if held.any():
             cuts = _cuts(values[held], y[held], weight[held], binning, n_bins)
+        columns.append(ColumnBins(cuts, len(cuts) + 1))
+    return BinGrid(tuple(columns))
+
+
+def bins_of_tables(
+    tables: Sequence[NumericTable | Floats], binning: BinningName, n_bins: int
+) -> BinGrid:
+    """:func:`learn_bins` from value by class tables.
+
+    A cut above a pool of values is the largest of them, whose neighbour is not known. Bins of
+    equal width need the least value, which a pool hides: see :func:`width_cuts`.
+    """
+    columns = []
+    for table in tables:
+        if not isinstance(table, NumericTable):
+            columns.append(ColumnBins(None, len(table) - 1))
+            continue
+        value, y = np.nonzero(table.weights)
+        cuts = np.empty(0)
+        if len(value):
+            cuts = _cuts(table.values[value], y, table.weights[value, y], binning, n_bins)
+        if table.pooled and len(cuts):
+            cuts = np.unique(table.values[np.searchsorted(table.values, cuts, "right") - 1])
         columns.append(ColumnBins(cuts, len(cuts) + 1))
     return BinGrid(tuple(columns))
 
