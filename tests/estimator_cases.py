@@ -75,12 +75,14 @@ def _convex_risk() -> list[BaseEstimator]:
         make("hinge"),
         make("squared", C=0.1),
         make("exponential", multi_class="ovr"),
+        make("hinge", kernel="rbf", tol=1e-12),
+        make(kernel="poly", degree=2, coef0=1.0, C=0.3),
     ]
 
 
 def _convex_regressor() -> list[BaseEstimator]:
     make = laconic.ConvexRiskRegressor
-    return [make(), make("absolute")]
+    return [make(), make("absolute"), make("huber", kernel="rbf", tol=1e-12)]
 
 
 def _ranker() -> list[BaseEstimator]:
@@ -120,7 +122,13 @@ def _gray_zone_cv() -> list[BaseEstimator]:
 
 def _cq_boost() -> list[BaseEstimator]:
     make = laconic.CqBoostClassifier
-    return [make(), make(mu="bound", max_voters=5), make("rbf", mu="least-squares", max_voters=10)]
+    return [
+        make(),
+        make(mu="bound", max_voters=5),
+        make("rbf", mu="least-squares", max_voters=10),
+        make(laconic.ForestVoters(20), random_state=0),
+        make(laconic.KernelVoters(n_landmarks=8), random_state=0),
+    ]
 
 
 def _min_cq() -> list[BaseEstimator]:
@@ -162,6 +170,15 @@ def _scorecard() -> list[BaseEstimator]:
     ]
 
 
+def _rules() -> list[BaseEstimator]:
+    make = laconic.SparseRulesClassifier
+    return [
+        make(random_state=0),
+        make(max_rules=40, penalty=0.1),
+        make(max_cuts=3, selection="1se", cv=3, random_state=1),
+    ]
+
+
 CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
     "CBBoostClassifier": _cb_boost,
     "CGBoostClassifier": _cg_boost,
@@ -182,6 +199,7 @@ CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
     "LaconicClassifier": _laconic,
     "RankKernelClassifier": _rank_kernel,
     "ScorecardClassifier": _scorecard,
+    "SparseRulesClassifier": _rules,
     "SparseAdditiveClassifier": _additive,
     "MinimaxClassifier": _minimax,
     "MinimaxPriorClassifier": _minimax_prior,

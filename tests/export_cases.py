@@ -14,6 +14,7 @@ from laconic import (
     GrayZoneLogisticRegression,
     PlainLogisticRegression,
     ScorecardClassifier,
+    SparseRulesClassifier,
     SelectiveNaiveBayes,
     SparseAdditiveClassifier,
     WeightedNaiveBayes,
@@ -48,6 +49,7 @@ FAMILIES = {
         True,
     ),
     "scorecard": (lambda: ScorecardClassifier(random_state=0), True),
+    "rules": (lambda: SparseRulesClassifier(random_state=0), True),
     "selective naive Bayes": (lambda: SelectiveNaiveBayes(random_state=0), True),
     "stumps": (lambda: CqBoostClassifier(), True),
 }

@@ -12,7 +12,10 @@ from sklearn.linear_model import LogisticRegression, QuantileRegressor, Ridge, R
 import conic
 from laconic import ConvexRiskClassifier, ConvexRiskRegressor
 from laconic.criteria.losses import LogisticLoss, get_loss
+from laconic.data.source import ArraySource
+from laconic.solvers.certificate import linear_gap
 from laconic.solvers.joint_logistic import solve_joint_logistic
+from laconic.solvers.least_squares import _certified, solve_least_squares
 
 SHAPES = ["plain", "weights", "collinear", "wide", "duplicates"]
 
@@ -333,3 +336,60 @@ def test_a_loss_of_ones_own_is_used_or_refused():
 def test_hinge_has_no_probabilities():
     assert not hasattr(ConvexRiskClassifier(loss="hinge"), "predict_proba")
     assert hasattr(ConvexRiskClassifier(), "predict_proba")
+
+
+class TestLeastSquares:
+    """The direct road, and where it gives way to Newton's."""
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("weighted", [True, False])
+    @pytest.mark.parametrize("level", [0.0, 1e5])
+    def test_is_a_longhand_solution_over_several_blocks(self, fit_intercept, weighted, level):
+        draw = np.random.default_rng(5)
+        n = 70_000
+        X = draw.normal(size=(n, 3)) + level
+        y = X @ [1.0, -2.0, 0.5] + draw.normal(size=n) + 7.0
+        weight = draw.integers(1, 4, n) / 2.0 if weighted else np.ones(n)
+        C = 0.02
+        root = np.sqrt(C * weight)
+        mean = weight @ X / weight.sum() if fit_intercept else np.zeros(3)
+        middle = weight @ y / weight.sum() if fit_intercept else 0.0
+        table = np.vstack([root[:, None] * (X - mean), np.eye(3)])
+        w = np.linalg.lstsq(table, np.r_[root * (y - middle), np.zeros(3)], rcond=None)[0]
+        ours = ConvexRiskRegressor("squared", C=C, fit_intercept=fit_intercept).fit(X, y, weight)
+        np.testing.assert_allclose(ours.coef_, w, rtol=1e-6, atol=1e-9)
+        assert ours.intercept_ == pytest.approx(middle - mean @ w, rel=1e-6, abs=1e-6)
+        miss = y - X @ ours.coef_ - ours.intercept_
+        value = ours.coef_ @ ours.coef_ / 2 + C * weight @ miss**2 / 2
+        assert ours.objective_ == pytest.approx(value, rel=1e-10)
+        assert ours.duality_gap_ <= 1e-8 * ours.objective_
+
+    def test_the_gap_is_that_of_the_point(self):
+        """At any point the gap bounds the excess, by the identity of quadratic functions."""
+        X, y, weight = problem("weights")
+        source, C, k = ArraySource(X, y, weight), 0.7, 2.0
+        best = solve_least_squares(source, C=C, k=k, fit_intercept=True, tol=1e-10)
+        mean = weight @ X / weight.sum()
+        draw = np.random.default_rng(0)
+        for size in (1e-6, 1e-2, 10.0):
+            point = best.point + size * draw.normal(size=len(best.point))
+            value, gap, _ = _certified(source, point, C, k, mean, True)
+            assert gap >= value - best.value >= 0.0
+            slope = k * (X @ point[:-1] + point[-1] - y)
+            slope -= weight @ slope / weight.sum()
+            other = linear_gap(source, get_loss("squared"), C, point, slope)
+            np.testing.assert_allclose((value, gap), other, rtol=1e-8, atol=1e-12)
+
+    def test_rounding_too_coarse_for_it_is_said(self):
+        """Columns of very different sizes, nearly collinear: no direct solution is claimed."""
+        draw = np.random.default_rng(0)
+        X = draw.normal(size=(300, 2))
+        X = np.column_stack([1e12 * X, 1e12 * X.sum(axis=1) + 1e-3 * draw.normal(size=300)])
+        y = X[:, 0] / 1e12 + draw.normal(size=300)
+        found = solve_least_squares(
+            ArraySource(X, y, None), C=1.0, k=1.0, fit_intercept=True, tol=1e-12
+        )
+        assert found is None
+        with pytest.warns(ConvergenceWarning, match="stopped early"):
+            ours = ConvexRiskRegressor("squared", tol=1e-6).fit(X, y)
+        assert np.isfinite(ours.coef_).all()

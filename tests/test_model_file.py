@@ -52,6 +52,7 @@ FAMILIES = {
     "bayes-built": laconic.WeightedNaiveBayes(pairs=2, trees=3, random_state=0),
     "selective": laconic.SelectiveNaiveBayes(random_state=0),
     "scorecard": laconic.ScorecardClassifier(trees=3, random_state=0),
+    "rules": laconic.SparseRulesClassifier(random_state=0),
     "lines": laconic.ScorecardClassifier("lines", zone=(0.1, 0.9)),
     "kernel": laconic.RankKernelClassifier(),
     "stumps": laconic.CqBoostClassifier(probability="calibrated"),

@@ -44,8 +44,8 @@ class Kernel:
         if self.function is None and self.name not in NAMES:
             raise ValueError(f"kernel must be one of {NAMES} or a function, got {self.name!r}.")
 
-    def between(self, A: Any, B: Any) -> Floats:
-        """k(a, b) for every row of A and every row of B."""
+    def between(self, A: Any, B: Any, *, compiled: bool = False) -> Floats:
+        """k(a, b) for every row of A and every row of B; ``compiled`` for many at a time."""
         if self.function is not None:
             return _of_function(self.function, A, B)
         if self.name == "precomputed":
@@ -53,7 +53,8 @@ class Kernel:
         if self.name == "rbf":
             origin = _mean(B)
             left = _exponents_left(_dense(A) - origin, self.gamma)
-            return _exponential(left @ _exponents_right(_dense(B) - origin, self.gamma).T)
+            exponents = left @ _exponents_right(_dense(B) - origin, self.gamma).T
+            return _compiled_exponential(exponents) if compiled else _exponential(exponents)
         return self._of_product(_product(A, B))
 
     def diagonal(self, A: Any) -> Floats:
@@ -106,7 +107,7 @@ class KernelRows:
     def block(self, rows: Index | slice, columns: Index | slice) -> Floats:
         """Kernel values between two sets of rows."""
         if self._left is not None and self._right is not None:
-            return _exponential(self._left[rows] @ self._right[columns].T)
+            return _compiled_exponential(self._left[rows] @ self._right[columns].T)
         if self.kernel.name == "precomputed":
             if self._places is not None:
                 rows, columns = self._places[rows], self._places[columns]
@@ -117,13 +118,22 @@ class KernelRows:
 
     def single_block(self, rows: Index | slice, columns: Index | slice) -> NDArray[np.float32]:
         """The same in single precision: half the memory, for steps that are checked afterwards."""
-        if self._left is None or self._right is None:
+        factors = self.single_factors()
+        if factors is None:
             return self.block(rows, columns).astype(np.float32)
+        from laconic.criteria.hot_exponential import exponential_single
+
+        values = factors[0][rows] @ factors[1][columns].T
+        exponential_single(values.reshape(-1))
+        return values
+
+    def single_factors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """L and R, one row each per training row, with k = exp(L R'); None for other kernels."""
+        if self._left is None or self._right is None:
+            return None
         if self._single is None:
             self._single = (self._left.astype(np.float32), self._right.astype(np.float32))
-        exponents = self._single[0][rows] @ self._single[1][columns].T
-        np.minimum(exponents, 0.0, out=exponents)
-        return np.asarray(np.exp(exponents, out=exponents), dtype=np.float32)
+        return self._single
 
     def subset(self, rows: Index) -> KernelRows:
         """Some of the rows; a given matrix is shared and not copied."""
@@ -193,6 +203,13 @@ def _exponents_right(centred: Floats, gamma: float) -> Floats:
 def _exponential(exponents: Floats) -> Floats:
     np.minimum(exponents, 0.0, out=exponents)
     return np.exp(exponents, out=exponents)
+
+
+def _compiled_exponential(exponents: Floats) -> Floats:
+    from laconic.criteria.hot_exponential import exponential
+
+    exponential(exponents.reshape(-1))
+    return exponents
 
 
 def _of_function(function: KernelFunction, A: Any, B: Any) -> Floats:

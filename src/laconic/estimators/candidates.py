@@ -17,6 +17,7 @@ from laconic.estimators.naive_bayes import WeightedNaiveBayes
 from laconic.estimators.plain_logistic import PlainLogisticRegression
 from laconic.estimators.rank_kernel import RankKernelClassifier
 from laconic.estimators.scorecard import ScorecardClassifier
+from laconic.estimators.sparse_rules import SparseRulesClassifier
 from laconic.estimators.votes import CqBoostClassifier
 
 Floats = NDArray[np.float64]
@@ -27,6 +28,7 @@ _ZONE_WIDTH = 0.5
 _TREES = 50
 _LANDMARKS = 300
 _MOST_KERNEL_ROWS = 4_000
+_MOST_RULES_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Candidate:
     and not of classes. ``own_folds`` models have a parameter ``cv`` and keep the probabilities of
     held-out rows (``held_out_proba_``): one fit tells all. The others give up after two folds when
     they are behind. A model that would be the same as another one is left out: ``unless_single``
-    names the candidate whose terms must not all be of one column.
+    names the candidate whose terms must not all be of one column. What is not ``by_default`` runs
+    only when it is named.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Candidate:
     decides: bool = False
     own_folds: bool = False
     unless_single: str | None = None
+    by_default: bool = True
 
 
 def auto_candidates(
@@ -64,6 +68,12 @@ def auto_candidates(
             SparseAdditiveClassifier(pairs=0, **shared),
             own_folds=True,
             unless_single="additive",
+        ),
+        Candidate(
+            "rules",
+            SparseRulesClassifier(random_state=seed),
+            own_folds=True,
+            by_default=n_rows <= _MOST_RULES_ROWS,
         ),
         Candidate("kernel", RankKernelClassifier(landmarks=landmarks, random_state=seed)),
         Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared)),
@@ -98,7 +108,7 @@ def decision_zone(costs: Floats) -> tuple[float, float] | None:
 def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
     """ "auto", names of the automatic ones, or a mapping from name to classifier."""
     if isinstance(given, str) and given == "auto":
-        return list(auto)
+        return [candidate for candidate in auto if candidate.by_default]
     if isinstance(given, Mapping):
         if not given:
             raise ValueError("candidates is empty; name at least one model.")

@@ -1,47 +1,38 @@
-"""Linear models for every convex loss, each with a certified duality gap."""
+"""Classifiers for every convex loss, linear or on a kernel, with a certified duality gap."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, softmax
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from laconic.criteria.calibration import check_calibrated, excess_error_bound
 from laconic.criteria.gray_zone import log_odds
-from laconic.criteria.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, get_loss
+from laconic.criteria.losses import CLASSIFICATION_LOSSES, get_loss
 from laconic.criteria.protocol import ScoreLoss
+from laconic.data.scan import Scan
 from laconic.data.source import ArraySource
 from laconic.estimators.contract import (
     Accepts,
-    Interval,
     ScannedTraining,
     StrOptions,
     TableClassifier,
-    TableReader,
+    Training,
     fit_context,
 )
+from laconic.estimators.convex_kernel import RISK_CONSTRAINTS, KernelRisk
 from laconic.estimators.gray_zone_fit import ScanTask, fit_scanned
-from laconic.estimators.numeric_rows import numbers_of, read_numeric_training
+from laconic.estimators.numeric_rows import numbers_of
 from laconic.solvers.certificate import solve_certified
 from laconic.solvers.joint_logistic import solve_joint_logistic
 from laconic.solvers.solution import Solution
 
 Floats = NDArray[np.float64]
-
-_OPTIMISER_CONSTRAINTS = {
-    "C": [Interval(Real, 0, None, closed="neither")],
-    "fit_intercept": ["boolean"],
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "warm_start": ["boolean"],
-}
 
 _SCORE_PER_LOG_ODDS = {"logistic": 1.0, "gray_zone": 1.0, "exponential": 0.5}
 """Losses whose best score is a multiple of the log-odds, hence gives probabilities."""
@@ -53,11 +44,13 @@ def _has_probabilities(model: ConvexRiskClassifier) -> bool:
     return True
 
 
-class ConvexRiskClassifier(TableClassifier):
-    """Linear classifier for a convex loss of the margin, with a certificate.
+class ConvexRiskClassifier(KernelRisk, TableClassifier):
+    """Linear or kernel classifier for a convex loss of the margin, with a certificate.
 
     Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i (w.x_i + b))`` by Newton's method with exact
     treatment of kinks, until the duality gap is small (Bach's lecture notes, 2014, section 2).
+    With a kernel, w.x becomes a function f of its space and |w| the norm of f; the hinge loss is
+    then :class:`~sklearn.svm.SVC`.
 
     Parameters
     ----------
@@ -70,8 +63,16 @@ class ConvexRiskClassifier(TableClassifier):
         Weight of the losses.
     multi_class : {"auto", "ovr", "joint"}, default="auto"
         With more than two classes: "ovr" fits each class against the rest and the largest score
-        wins; "joint" minimises -log softmax (logistic loss only); "auto" is "joint" for the
-        logistic loss and "ovr" for the others.
+        wins; "joint" minimises -log softmax (linear models of the logistic loss only); "auto" is
+        "joint" where that is possible and "ovr" elsewhere.
+    kernel : {"rbf", "poly", "linear", "precomputed"}, callable or None, default=None
+        None is the linear model. "precomputed" takes the kernel matrix as X; a callable takes two
+        tables and returns one value per pair of rows.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of "rbf", ``exp(-gamma |x - x'|^2)``, and "poly"; "scale" is 1 / (n_features * variance)
+        and "auto" 1 / n_features.
+    degree, coef0 : int and float, default=3 and 0.0
+        Of "poly", (gamma x.x' + coef0)^degree.
     zone : tuple (p_min, p_max) or None, default=None
         The gray zone, for ``loss="gray_zone"`` only. Decisions are then cut at its centre.
     fit_intercept : bool, default=True
@@ -79,14 +80,28 @@ class ConvexRiskClassifier(TableClassifier):
     tol : float, default=1e-8
         The optimiser stops when the duality gap is at most ``tol`` times the objective.
     max_iter : int, default=100
-        Newton iterations allowed.
+        Newton iterations allowed; with a kernel ten times as many, or sweeps of pair steps.
     warm_start : bool, default=False
-        Start from the coefficients of the previous fit.
+        Start from the coefficients of the previous fit; linear models only.
+    cache_size : float, default=500
+        Megabytes of kernel values kept in memory.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Linear models only.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    support_, support_vectors_ : ndarray
+        With a kernel: places of the rows with a part in the model, and these rows.
+    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
+        With a kernel: ``dual_coef_ @ k(support_vectors_, x) + intercept_`` is the score (up to the
+        gap when ``solver_`` is "low-rank").
+    n_support_ : ndarray of shape (n_classes,)
+        With a kernel.
+    score_form_ : KernelScore
+        With a kernel: what predicts.
+    solver_, gamma_ : str and float
+        With a kernel: the road taken, and the width used.
     duality_gap_ : ndarray of shape (1,) or (n_classes,)
         Each objective is at most this far above its minimum.
     excess_risk_bound_ : ndarray of shape (1,) or (n_classes,)
@@ -129,7 +144,7 @@ class ConvexRiskClassifier(TableClassifier):
         ],
         "multi_class": [StrOptions({"auto", "ovr", "joint"})],
         "zone": [tuple, list, None],
-        **_OPTIMISER_CONSTRAINTS,
+        **RISK_CONSTRAINTS,
     }
 
     def __init__(
@@ -137,38 +152,60 @@ class ConvexRiskClassifier(TableClassifier):
         loss: Any = "logistic",
         C: float = 1.0,
         multi_class: str = "auto",
+        kernel: Any = None,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
         zone: tuple[float, float] | None = None,
         fit_intercept: bool = True,
         tol: float = 1e-8,
         max_iter: int = 100,
         warm_start: bool = False,
+        cache_size: float = 500.0,
     ) -> None:
         self.loss = loss
         self.C = C
         self.multi_class = multi_class
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
         self.zone = zone
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
         self.warm_start = warm_start
+        self.cache_size = cache_size
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_pairwise
+        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ConvexRiskClassifier:
         """Learn the coefficients from a table of numbers, dense or CSR, or a scan of one."""
         loss = self._read_loss()
+        self._refuse_warm_start()
+        self._refuse_scan(self.kernel is None or not isinstance(X, Scan), " with a kernel")
+        n_given = len(y) if hasattr(y, "__len__") else 0
         training = self._read_training(X, y, sample_weight)
         if not training.in_memory:
             return self._fit_scanned(training, loss)
-        matrix = numbers_of(training.table)
-        joint = self._is_joint(len(self.classes_))
-        if joint:
-            found = [self._solve_joint(matrix, training.y, training.weight)]
+        matrix, weight = numbers_of(training.table), training.weight
+        sides, joint = self._sides(training.y), self._is_joint(len(self.classes_))
+        if self.kernel is not None:
+            n_given = n_given or training.n_rows
+            found = self._fit_kernel(loss, matrix, sides, weight, training.kept, n_given)
+            self._store_kernel(found, loss, training)
         else:
-            found = [
-                self._solve_one(loss, matrix, side, training.weight, place)
-                for place, side in enumerate(self._sides(training.y))
-            ]
-        self._store(found, loss, float(training.weight.sum()), joint)
+            if joint:
+                found = [self._solve_joint(matrix, training.y, weight)]
+            else:
+                each = enumerate(sides)
+                found = [self._solve_one(loss, matrix, side, weight, k) for k, side in each]
+            self._store_linear(found, loss)
+        self._store_certificates(found, loss, float(weight.sum()), joint)
         return self
 
     def _fit_scanned(self, training: ScannedTraining, loss: Any) -> ConvexRiskClassifier:
@@ -181,7 +218,9 @@ class ConvexRiskClassifier(TableClassifier):
         )  # fmt: skip
         fit = fit_scanned(task, loss, positives, self._start(width, len(positives)))
         found = [one.warn_if_short(type(self).__name__) for one in fit.solutions]
-        self._store(found, loss, float(training.source.class_weights().sum()), joint=False)  # type: ignore[attr-defined]
+        self._store_linear(found, loss)
+        total = float(training.source.class_weights().sum())  # type: ignore[attr-defined]
+        self._store_certificates(found, loss, total, joint=False)
         return self
 
     def _read_loss(self) -> Any:
@@ -200,7 +239,10 @@ class ConvexRiskClassifier(TableClassifier):
     def _is_joint(self, n_classes: int) -> bool:
         if self.multi_class == "joint" and self.loss != "logistic":
             raise ValueError("multi_class='joint' needs loss='logistic'; use 'ovr'.")
-        return n_classes > 2 and self.loss == "logistic" and self.multi_class != "ovr"
+        if self.multi_class == "joint" and self.kernel is not None:
+            raise ValueError("multi_class='joint' needs kernel=None; with a kernel use 'ovr'.")
+        possible = self.loss == "logistic" and self.kernel is None
+        return n_classes > 2 and possible and self.multi_class != "ovr"
 
     def _sides(self, codes: NDArray[np.int64]) -> list[Floats]:
         """Labels -1 and +1 of each two-class problem."""
@@ -241,11 +283,30 @@ class ConvexRiskClassifier(TableClassifier):
             start=self._start(matrix.shape[1], len(self.classes_)),
         ).warn_if_short(type(self).__name__)
 
-    def _store(self, found: list[Solution], loss: Any, total: float, joint: bool) -> None:
-        points = np.vstack([solution.point for solution in found])
+    def _read_cut(self, loss: Any) -> float:
         self._cut = log_odds(loss.centre) if self.loss == "gray_zone" else 0.0
+        return self._cut
+
+    def _store_linear(self, found: list[Solution], loss: Any) -> None:
+        self._forget_kernel()
+        points = np.vstack([solution.point for solution in found])
         self.coef_ = np.ascontiguousarray(points[:, :-1])
-        self.intercept_ = points[:, -1] - self._cut
+        self.intercept_ = points[:, -1] - self._read_cut(loss)
+
+    def _store_kernel(self, found: list[Solution], loss: Any, training: Training) -> None:
+        constants = np.array([solution.point[-1] for solution in found])
+        self.intercept_ = constants - self._read_cut(loss)
+        codes = np.zeros(training.kept[-1] + 1, np.int64)
+        codes[training.kept] = training.y
+        self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
+        # a gray zone's scores are cut at its centre: no longer log-odds
+        plain = self.loss == "logistic"
+        link = ("logit" if len(found) == 1 else "ovr-logit") if plain else "identity"
+        self._store_form(tuple(self.classes_), self.intercept_, link)
+
+    def _store_certificates(
+        self, found: list[Solution], loss: Any, total: float, joint: bool
+    ) -> None:
         self.duality_gap_ = np.array([solution.gap for solution in found])
         self.objective_ = np.array([solution.value for solution in found])
         self.n_iter_ = np.array([solution.n_iter for solution in found])
@@ -258,7 +319,11 @@ class ConvexRiskClassifier(TableClassifier):
     def decision_function(self, X: Any) -> Floats:
         """Score of the second class (two classes) or of each class; zero is the cut."""
         check_is_fitted(self)
-        scores = np.asarray(numbers_of(self._read_rows(X)) @ self.coef_.T) + self.intercept_
+        matrix = numbers_of(self._read_rows(X))
+        if hasattr(self, "score_form_"):
+            scores = self._kernel_scores(matrix)
+        else:
+            scores = np.asarray(matrix @ self.coef_.T) + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -276,112 +341,3 @@ class ConvexRiskClassifier(TableClassifier):
         if self._is_joint(len(self.classes_)):
             return np.asarray(softmax(odds, axis=1))
         return np.asarray(softmax(log_expit(odds), axis=1))
-
-
-class ConvexRiskRegressor(RegressorMixin, TableReader):
-    """Linear regression for a convex loss of the residual, with a certificate.
-
-    Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i - w.x_i - b)``.
-
-    Parameters
-    ----------
-    loss : {"huber", "absolute", "squared"}, default="huber"
-        "squared" is ridge regression, "absolute" the median, "huber" squared up to ``epsilon`` and
-        absolute beyond (Bach's lecture notes, 2014, section 1).
-    epsilon : float, default=1.35
-        Residual beyond which Huber's loss is linear, in the units of y.
-    C : float, default=1.0
-        Weight of the losses.
-    fit_intercept : bool, default=True
-        Add an intercept, which is not penalised.
-    tol : float, default=1e-8
-        The optimiser stops when the duality gap is at most ``tol`` times the objective.
-    max_iter : int, default=100
-        Newton iterations allowed.
-    warm_start : bool, default=False
-        Start from the coefficients of the previous fit.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    duality_gap_ : float
-        The objective is at most this far above its minimum.
-    objective_ : float
-    n_iter_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from laconic import ConvexRiskRegressor
-    >>> draw = np.random.default_rng(0)
-    >>> X = draw.normal(size=(200, 2))
-    >>> y = X @ [1.0, -2.0] + 0.1 * draw.normal(size=200)
-    >>> y[:2] = 1e6
-    >>> ConvexRiskRegressor(loss="absolute", C=10.0).fit(X, y).coef_.round(2)
-    array([ 0.99, -1.99])
-    """
-
-    _accepts = Accepts(categorical=False, missing=False, sparse=True)
-
-    _parameter_constraints = {
-        "loss": [StrOptions(set(REGRESSION_LOSSES))],
-        "epsilon": [Interval(Real, 0, None, closed="neither")],
-        **_OPTIMISER_CONSTRAINTS,
-    }
-
-    def __init__(
-        self,
-        loss: str = "huber",
-        epsilon: float = 1.35,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        warm_start: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.epsilon = epsilon
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ConvexRiskRegressor:
-        """Learn the coefficients from a table of numbers, dense or CSR."""
-        rows = read_numeric_training(self, X, y, sample_weight)
-        parameters = {"epsilon": self.epsilon} if self.loss == "huber" else {}
-        # an intercept takes up any constant: a middling one keeps the scores small
-        middle = float(np.median(rows.y)) if self.fit_intercept else 0.0
-        start = None
-        if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == rows.X.shape[1]:
-            start = np.append(self.coef_, self.intercept_ - middle)
-        found = solve_certified(
-            ArraySource(rows.X, rows.y - middle, rows.weight),
-            get_loss(self.loss, task="regression", **parameters),
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            start=start,
-        ).warn_if_short(type(self).__name__)
-        self.coef_: Floats = found.point[:-1]
-        self.intercept_ = float(found.point[-1]) + middle
-        self.duality_gap_ = found.gap
-        self.objective_ = found.value
-        self.n_iter_ = found.n_iter
-        return self
-
-    def predict(self, X: Any) -> Floats:
-        """The linear prediction."""
-        check_is_fitted(self)
-        return np.asarray(numbers_of(self._read_rows(X)) @ self.coef_) + self.intercept_

@@ -22,6 +22,10 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _KMEANS_ROWS = 20_000
+_NOT_CONVEX = (
+    "The kernel is not positive semi-definite on the training rows, so that the problem is not "
+    "convex; use another kernel, or add a multiple of the identity."
+)
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,10 @@ def _read_matrix(table: Any, kept: Index, n_given: int) -> Floats:
             "The precomputed kernel matrix X is not symmetric; pass k(X_train, X_train), or "
             "(X + X.T) / 2 if the difference is rounding."
         )
+    norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+    # no cosine exceeds one: a cheap test that most indefinite matrices fail
+    if any((np.abs(matrix[i]) > norms[i] * norms + 1e-8 * size).any() for i in range(len(norms))):
+        raise ValueError(_NOT_CONVEX)
     return np.asarray(matrix, dtype=np.float64)
 
 
@@ -83,7 +91,9 @@ def _gamma(gamma: Any, table: Any, weight: Floats) -> float:
     if issparse(table):
         variance = float(np.mean(part @ squares)) - mean * mean
     else:
-        variance = float(np.mean(part @ (table - mean) ** 2))
+        # by blocks that stay in cache, as a table of squares would not
+        blocks = (slice(start, start + 4_096) for start in range(0, len(table), 4_096))
+        variance = float(np.mean(sum(part[rows] @ (table[rows] - mean) ** 2 for rows in blocks)))
     return 1.0 / (table.shape[1] * variance) if variance > 0 else 1.0
 
 
@@ -155,24 +165,23 @@ class LandmarkFits:
 
 
 def fit_rows(
-    model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats
-) -> RowFits:
-    """All functions of the kernel."""
+    model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats,
+    max_iter: int | None = None,
+) -> RowFits:  # fmt: skip
+    """All functions of the kernel; ``max_iter`` is the model's unless given."""
+    most = int(model.max_iter) if max_iter is None else int(max_iter)
     try:
         fits = tuple(
             solve_kernel(
                 problem.rows, loss, target, weight, C=float(model.C),
                 fit_intercept=bool(getattr(model, "fit_intercept", True)), tol=float(model.tol),
-                max_iter=int(model.max_iter), solver=getattr(model, "solver", "auto"),
+                max_iter=most, solver=getattr(model, "solver", "auto"),
                 cache_mb=float(model.cache_size),
             )
             for target in targets
         )  # fmt: skip
     except np.linalg.LinAlgError as error:
-        raise ValueError(
-            "The kernel is not positive semi-definite on the training rows, so that the problem "
-            "is not convex; use another kernel, or add a multiple of the identity."
-        ) from error
+        raise ValueError(_NOT_CONVEX) from error
     return RowFits(problem, fits)
 
 
@@ -181,7 +190,10 @@ def fit_landmarks(
 ) -> LandmarkFits:
     """Functions of k-means points only (Nystroem)."""
     points = _landmarks(model, problem, weight)
-    span, used = landmark_span(problem.kernel, problem.table, points, 1e6 * float(model.cache_size))
+    span, used = landmark_span(
+        problem.kernel, problem.table, points, 1e6 * float(model.cache_size),
+        leave_over=bool(model.exact_gap),
+    )  # fmt: skip
     fits = []
     for target in targets:
         found = solve_span(

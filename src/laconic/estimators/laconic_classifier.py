@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from laconic.criteria.decisions import class_prior, cost_matrix
@@ -25,9 +27,11 @@ from laconic.estimators.comparison import (
     table_of,
 )
 from laconic.estimators.contract import (
+    Accepts,
     Interval,
     StrOptions,
     TableClassifier,
+    TableReader,
     Training,
     fit_context,
     take_rows,
@@ -42,6 +46,9 @@ Floats = NDArray[np.float64]
 
 PAGE = 300
 """Entries that a reader will look at."""
+
+CHOICE_ROWS = 200_000
+"""Rows of a scan that the choice is made on; the chosen model is fitted on all of them."""
 
 _SHARE_FOR_COMPARISON = 0.7
 """Part of the time budget after which no fold is started: the chosen model must still be fitted."""
@@ -72,8 +79,9 @@ class LaconicClassifier(TableClassifier):
         Cost of abstaining. None: never abstain.
     candidates : "auto", list of str or dict, default="auto"
         "auto" compares "logistic", "gray-zone" (two classes), "bayes", "scorecard", "votes",
-        "additive", "additive-single", "kernel", "scorecard-built", "bayes-built", "forest-votes"
-        and "minimax". A list names some of them; a dict from name to classifier brings others.
+        "additive", "additive-single", "rules" (up to 5,000 rows), "kernel", "scorecard-built",
+        "bayes-built", "forest-votes" and "minimax". A list names some of them; a dict from name to
+        classifier brings others.
     selection : {"1se", "best"}, default="1se"
         The smallest within one standard error of the cheapest, or the cheapest.
     time_budget : float, default=None
@@ -128,6 +136,8 @@ class LaconicClassifier(TableClassifier):
     (3,)
     """
 
+    _accepts = Accepts(scan=True)
+
     _parameter_constraints: dict[str, list[Any]] = {
         "costs": "no_validation",  # type: ignore[dict-item]
         "prior": "no_validation",  # type: ignore[dict-item]
@@ -166,13 +176,16 @@ class LaconicClassifier(TableClassifier):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LaconicClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LaconicClassifier:
         """Compare the candidates, choose one and fit it on all rows.
 
         Parameters
         ----------
-        X : array or frame of shape (n_rows, n_features)
+        X : array, frame or scan of shape (n_rows, n_features)
+            Of a scan about 200,000 rows are drawn, rare classes in larger shares; the candidates
+            that fit from a scan are compared on them, and the chosen one is fitted on all rows.
         y : array of shape (n_rows,)
+            Class labels; those of a scan are one of its columns.
         sample_weight : array of shape (n_rows,), optional
 
         Returns
@@ -181,8 +194,28 @@ class LaconicClassifier(TableClassifier):
         """
         training = self._read_training(X, y, sample_weight)
         with one_blas_thread():
-            self._fit(X, training, sample_weight)
+            if training.in_memory:
+                self._fit(X, training, sample_weight)
+            else:
+                self._fit_scan(X)
         return self
+
+    def _fit_scan(self, scanned: Any) -> None:
+        """Choose on a sample, fit on all rows."""
+        seed = seed_of(self.random_state)
+        sample = scanned.sample(CHOICE_ROWS, seed)
+        training = Training(sample.table, sample.y, sample.weight, np.arange(len(sample)))
+        rows = Rows(training, sample.table, weighted=True)
+        shares = scanned.class_weights()
+        market = replace(self._market(training), train_prior=shares / shares.sum())
+        auto = auto_candidates(market.costs, self.prior_bounds, seed, self.n_jobs, len(sample))
+        offered = candidates_for_scans(self.candidates, auto)
+        folds = folds_of(self.cv, training, len(sample), seed)
+        outcomes = self._compare(offered, rows, folds, market)
+        chosen = self._choose(outcomes, training, market)
+        report_step(f"fitting {chosen.candidate.name} on all rows", 0.9)
+        chosen.fitted = clone(chosen.candidate.model).fit(scanned)
+        self._keep(chosen, outcomes, rows, market)
 
     def _fit(self, X: Any, training: Training, sample_weight: Any) -> None:
         rows = Rows(training, self._raw(X, training), sample_weight is not None)
@@ -315,6 +348,24 @@ class LaconicClassifier(TableClassifier):
         if not hasattr(self.estimator_, "explain"):
             raise ValueError(f"The chosen model ({self.candidate_}) has no exact contributions.")
         return self.estimator_.explain(X)
+
+
+def candidates_for_scans(given: Any, auto: list[Candidate]) -> list[Candidate]:
+    """The candidates that fit from a scan; one that was named and does not is an error."""
+    named = read_candidates(given, auto)
+    able = [own for own in named if _fits_from_scan(own.model)]
+    odd = [own.name for own in named if not _fits_from_scan(own.model)]
+    if odd and not (isinstance(given, str) and able):
+        fit = ", ".join(own.name for own in auto if _fits_from_scan(own.model))
+        raise ValueError(
+            f"candidates: {', '.join(odd)} fits on rows in memory only; those that fit from a "
+            f"scan are {fit}."
+        )
+    return able
+
+
+def _fits_from_scan(model: Any) -> bool:
+    return isinstance(model, TableReader) and model._can_scan()
 
 
 def _same_as_another(candidate: Candidate, outcomes: list[Outcome]) -> bool:

@@ -39,10 +39,10 @@ def read_numeric_training(
     target = numeric_target(y) if needs_y else np.zeros(table.n_rows)
     check_consistent_length(matrix, target)
     weight = model._read_weight(sample_weight, table.n_rows)
+    if (weight > 0).all():
+        return NumericTraining(matrix, target, weight, np.arange(len(weight)))
     kept = np.flatnonzero(weight)
-    if len(kept) < len(weight):
-        matrix = matrix[kept]
-    return NumericTraining(matrix, target[kept], weight[kept], kept)
+    return NumericTraining(matrix[kept], target[kept], weight[kept], kept)
 
 
 def numbers_of(table: Table) -> Any:
@@ -68,7 +68,12 @@ def refuse_huge(matrix: Any, names: tuple[str, ...]) -> None:
     if issparse(matrix):
         size = abs(matrix).max(axis=0).toarray().ravel() if matrix.nnz else np.zeros(0)
     else:
-        size = np.maximum(matrix.max(axis=0), -matrix.min(axis=0))
+        # all squares at once: a maximum by column of row-ordered numbers takes ten times as long
+        flat = matrix.ravel(order="K")
+        with np.errstate(over="ignore"):
+            if float(flat @ flat) <= LARGEST**2:
+                return
+        size = np.abs(matrix).max(axis=0)
     huge = np.flatnonzero(size > LARGEST)
     if len(huge):
         raise ValueError(

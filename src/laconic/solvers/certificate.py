@@ -16,6 +16,7 @@ from laconic.criteria.losses import SquaredError, SquaredLoss
 from laconic.criteria.protocol import ScoreLoss, fenchel_young
 from laconic.data.source import Block, Source
 from laconic.solvers.kink_newton import solve_linear
+from laconic.solvers.least_squares import solve_least_squares
 from laconic.solvers.solution import Solution
 
 Floats = NDArray[np.float64]
@@ -52,6 +53,10 @@ def solve_certified(
         return replace(found, point=point, value=value, gap=gap, n_iter=found.n_iter + done)
 
     if start is None and isinstance(loss, SquaredLoss | SquaredError):
+        k = 2.0 if isinstance(loss, SquaredLoss) else 1.0
+        direct = solve_least_squares(source, C=C, k=k, fit_intercept=fit_intercept, tol=tol)
+        if direct is not None:
+            return direct
         # one Newton step is exact from anywhere: no rehearsal on fewer rows
         start = np.zeros(next(iter(source.map(lambda block: block.X.shape[1]))) + 1)
     best = run(start, tol, max_iter, 0)

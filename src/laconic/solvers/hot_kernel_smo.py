@@ -13,11 +13,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from laconic.criteria.hot_exponential import exponential_single
+
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Single = NDArray[np.float32]
 
-CONVERGED, NEEDS_ROW, SHRINK, EXHAUSTED = 0, 1, 2, 3
+CONVERGED, NEEDS_ROW, EXHAUSTED = 0, 1, 2
+BARRIER = 1e3
 
 
 @njit(cache=True, inline="always")
@@ -61,7 +64,7 @@ def pair_step(
         hj, rj = response(family, y[j], s[j], a[j], t[j], k[j], beta[j] - d)
         slope = base + eta * d - hi + hj
         if turn == 0:
-            small = 1e-9 * abs(slope) + 1e-14
+            small = 1e-6 * abs(slope) + 1e-14
         if abs(slope) <= small or (slope < 0.0 and d == most):
             return d
         if slope > 0.0:
@@ -82,61 +85,116 @@ def pair_step(
 
 
 @njit(cache=True)
+def _extremes(e: Array, no_growth: Array, no_fall: Array) -> tuple[int, float, float]:
+    """Place and value of the least e that can grow, and the largest that can fall."""
+    i, best, worst = -1, np.inf, -np.inf
+    for p in range(e.shape[0]):
+        if e[p] + no_growth[p] < best:
+            best = e[p]
+            i = p
+        if e[p] + no_fall[p] > worst:
+            worst = e[p]
+    return i, best, worst
+
+
+@njit(cache=True)
+def cut(table: Single, rows: Index, columns: Index, out: Single) -> None:
+    """Copy some rows, and of these some columns, to the top of ``out``."""
+    for p in range(rows.shape[0]):
+        given, taken = table[rows[p]], out[p]
+        for q in range(columns.shape[0]):
+            taken[q] = given[columns[q]]
+
+
+@njit(cache=True)
+def bring(
+    i: int, cache: Single, slot: Index, owner: Index, stamp: Index, clock: Index,
+    left: Single, right: Single,
+) -> None:  # fmt: skip
+    """Put the gaussian kernel's row i in the cache, in the place of the one used longest ago."""
+    place = clock[1]
+    if place < cache.shape[0]:
+        clock[1] += 1
+    else:
+        place = int(np.argmin(stamp))
+    if owner[place] >= 0:
+        slot[owner[place]] = -1
+    out = cache[place]
+    out[:] = left[i, 0] * right[0]
+    for k in range(1, left.shape[1]):
+        size, column = left[i, k], right[k]
+        for p in range(out.shape[0]):
+            out[p] += size * column[p]
+    exponential_single(out)
+    slot[i] = place
+    owner[place] = i
+    stamp[place] = clock[0]
+
+
+@njit(cache=True)
 def smo(
     family: int, y: Array, s: Array, a: Array, t: Array, k: Array, low: Array, high: Array,
     beta: Array, f: Array, h: Array, fall: Array, diagonal: Array,
     cache: Single, slot: Index, owner: Index, stamp: Index, clock: Index,
-    tol: float, most: int, every: int, want: Index,
-) -> tuple[int, int, float]:  # fmt: skip
-    """Steps until the largest violation is below ``tol``.
+    left: Single, right: Single, tol: float, most: int, want: Index,
+) -> tuple[int, int, float, float]:  # fmt: skip
+    """Pair steps until the largest violation is below ``tol`` or ``most`` steps are made.
 
-    Returns why it stopped (a row must be fetched, it is time to shrink, ...), the number of steps
-    and the violation. ``want`` receives rows that are wanted in the cache.
+    Returns why it stopped (converged, a row must be fetched, steps exhausted), the number of
+    steps, and the least and the largest of f - h among rows that can grow and that can fall.
+    ``want`` receives the row that is wanted in the cache, unless it is exp(left_i right). ``f`` is
+    brought up to date on return.
     """
     n = beta.shape[0]
+    # infinite walls take the place of conditions, which would break the loops' stride
+    e, stiff, gains = np.empty(n), np.empty(n), np.empty(n)
+    no_growth, no_fall = np.empty(n), np.empty(n)
+    for p in range(n):
+        e[p] = f[p] - h[p]
+        # the barrier at the end of a multiplier's range is left at the first step: without a cap
+        # a row that came too near it would never be chosen again
+        stiff[p] = diagonal[p] + min(fall[p], BARRIER / s[p])
+        no_growth[p] = 0.0 if beta[p] < high[p] else np.inf
+        no_fall[p] = 0.0 if beta[p] > low[p] else -np.inf
+    i, best, worst = _extremes(e, no_growth, no_fall)
+    j = -1
     steps = 0
-    gap = np.inf
+    why = EXHAUSTED
     while steps < most:
-        # the row that gains most by growing, and the one that gains most by shrinking
-        best, worst = np.inf, -np.inf
-        i = j = -1
-        for p in range(n):
-            e = f[p] - h[p]
-            if beta[p] < high[p] and e < best:
-                best = e
-                i = p
-            if beta[p] > low[p] and e > worst:
-                worst = e
-        gap = worst - best
-        if i < 0 or gap <= tol:
-            return CONVERGED, steps, max(gap, 0.0)
-        if steps > 0 and steps % every == 0:
-            return SHRINK, steps, gap
+        if i < 0 or worst - best <= tol:
+            why = CONVERGED
+            break
         if slot[i] < 0:
-            want[0] = i
-            return NEEDS_ROW, steps, gap
+            if left.shape[1] == 0:
+                want[0] = i
+                why = NEEDS_ROW
+                break
+            bring(i, cache, slot, owner, stamp, clock, left, right)
         row = cache[slot[i]]
         stamp[slot[i]] = clock[0]
+        own = stiff[i]
+        for p in range(n):
+            ahead = max(e[p] - best + no_fall[p], 0.0)
+            gains[p] = ahead * ahead / max(own + stiff[p] - 2.0 * row[p], 1e-12)
         gain = -1.0
         for p in range(n):
-            e = f[p] - h[p] - best
-            if e > 0.0 and beta[p] > low[p]:
-                bend = diagonal[i] + diagonal[p] - 2.0 * row[p] + fall[i] + fall[p]
-                value = e * e / max(bend, 1e-12)
-                if value > gain:
-                    gain = value
-                    j = p
+            if gains[p] > gain:
+                gain = gains[p]
+                j = p
         if slot[j] < 0:
-            want[0] = j
-            return NEEDS_ROW, steps, gap
+            if left.shape[1] == 0:
+                want[0] = j
+                why = NEEDS_ROW
+                break
+            bring(j, cache, slot, owner, stamp, clock, left, right)
         other = cache[slot[j]]
         stamp[slot[j]] = clock[0]
         clock[0] += 1
         eta = max(diagonal[i] + diagonal[j] - 2.0 * row[j], 0.0)
-        ahead = f[j] - h[j] - best
         bend = max(eta + fall[i] + fall[j], 1e-12)
         room = min(high[i] - beta[i], beta[j] - low[j])
-        d = pair_step(family, y, s, a, t, k, beta, f, i, j, eta, ahead / bend, room)
+        f[i], f[j] = e[i] + h[i], e[j] + h[j]
+        d = pair_step(family, y, s, a, t, k, beta, f, i, j, eta, (e[j] - best) / bend, room)
         beta[i] += d
         beta[j] -= d
         if d >= room:
@@ -145,9 +203,19 @@ def smo(
                 beta[i] = high[i]
             if abs(beta[j] - low[j]) <= 1e-15 * max(abs(low[j]), s[j]):
                 beta[j] = low[j]
-        for p in range(n):
-            f[p] += d * (row[p] - other[p])
         h[i], fall[i] = response(family, y[i], s[i], a[i], t[i], k[i], beta[i])
         h[j], fall[j] = response(family, y[j], s[j], a[j], t[j], k[j], beta[j])
+        e[i], e[j] = f[i] - h[i], f[j] - h[j]
+        stiff[i] = diagonal[i] + min(fall[i], BARRIER / s[i])
+        stiff[j] = diagonal[j] + min(fall[j], BARRIER / s[j])
+        no_growth[i] = 0.0 if beta[i] < high[i] else np.inf
+        no_growth[j] = 0.0
+        no_fall[i] = 0.0
+        no_fall[j] = 0.0 if beta[j] > low[j] else -np.inf
+        for p in range(n):
+            e[p] += d * (row[p] - other[p])
+        i, best, worst = _extremes(e, no_growth, no_fall)
         steps += 1
-    return EXHAUSTED, steps, gap
+    for p in range(n):
+        f[p] = e[p] + h[p]
+    return why, steps, best, worst

@@ -22,7 +22,8 @@ SOLVERS = ("active-set", "block", "low-rank", "smo")
 
 _SMO_UP_TO = 4_000
 _NEWTON_UP_TO = 2_600
-_WIDEST = 700
+_WIDEST, _WIDER = 700, 7.0
+"""A basis of m rows costs n m^2, pairs n^2: it is worth its while up to m^2 = 7 n."""
 _FEW, _CLOSE = 500, 1e-11
 _LEFT_OVER = 1e-5
 """What the basis may leave of k(x, x), as a share of the largest."""
@@ -124,7 +125,10 @@ def _low_rank(
     from laconic.solvers.kernel_span import find_span
 
     size = float(kernel.diagonal.max(initial=0.0)) or 1.0
-    most = min(_WIDEST, kernel.n_rows // 6) if ask else kernel.n_rows
+    most = kernel.n_rows
+    if ask:
+        worth = np.sqrt(_WIDER * most) if _pairs(rows, fit_intercept) else most / 6
+        most = min(_WIDEST, int(worth))
     least = _LEFT_OVER * size * min(1.0, tol / 1e-5)
     while True:
         patience = 1e3 * least if ask else np.inf

@@ -50,6 +50,9 @@ def anneal(
         )
         n_iter += max(steps, 1)
         now, price = _certified(space, rows, point, width, share, n_iter)
+        if now.gap <= 0.5 * tol * max(now.value, rows.least) or n_iter >= max_iter:
+            point = space.refreshed(point)
+            now, price = _certified(space, rows, point, width, share, n_iter)
         stuck = stuck + 1 if best is not None and now.gap > 0.7 * best.gap else 0
         best = now if best is None or now.gap < best.gap else best
         if best.gap <= 0.5 * tol * max(best.value, rows.least):
@@ -64,6 +67,10 @@ def anneal(
         share = rows.shares(point.z, width, share)
         width *= min(max((0.2 * aim / max(price, 1e-300)) ** 0.6, 0.1), 0.3)
         sharp = np.inf
+    if why != "gap":
+        # nothing is claimed from scores that have drifted
+        slope, width = best.details["slopes"], best.details["width"]
+        best, _ = _priced(space, rows, space.refreshed(best.point), slope, width, n_iter)
     return Solution(best.point, best.value, best.gap, n_iter, why, best.details)
 
 
@@ -73,6 +80,12 @@ def _certified(
     slope = rows.rounded(point.z, width, share).slope
     if space.fit_intercept:
         slope = balanced(slope)
+    return _priced(space, rows, point, slope, width, n_iter)
+
+
+def _priced(
+    space: Space, rows: LossRows, point: Point, slope: Floats, width: float, n_iter: int
+) -> tuple[Solution, float]:
     price = rows.price(point.z, slope)
     gap = price + 0.5 * max(space.apart(point, slope), 0.0)
     value = 0.5 * point.norm + rows.value(point.z)

@@ -81,6 +81,9 @@ class GramSpace:
         f = self.gram.product(beta)
         return Point(beta, b, f + b, float(beta @ f))
 
+    def refreshed(self, point: Point) -> Point:
+        return point
+
     def apart(self, point: Point, slope: Floats) -> float:
         rest = point.coef + slope
         return float(rest @ self.gram.product(rest))

@@ -42,7 +42,7 @@ def solve_span(
     ``Solution.point`` is (w, b); ``details`` holds ``slopes`` (weighted, balanced), ``scores``,
     ``on_kink`` and ``remainder`` (the part beta'R beta / 2 of the gap).
     """
-    space = FeatureSpace(span.features, fit_intercept)
+    space = FeatureSpace(span.features, fit_intercept, span.lower if span.raw else None)
     point, n_iter = _begin(space, rows, fit_intercept, start, max_iter)
     found = anneal(space, rows, point, tol=tol, max_iter=max_iter, done=n_iter)
     return _with_remainder(kernel, span, found, tol, rows)
@@ -56,12 +56,13 @@ def _begin(
         return space.at(start[:-1], float(start[-1])), 0
     w = np.zeros(space.features.shape[1])
     b = best_constant(rows) if fit_intercept else 0.0
-    strides = [4**k for k in range(1, 8) if rows.n_rows // 4**k >= _COARSEST]
+    fewest = max(_COARSEST, 2 * space.features.shape[1])
+    strides = [4**k for k in range(1, 8) if rows.n_rows // 4**k >= fewest]
     n_iter = 0
     for stride in reversed(strides):
         some = np.arange(0, rows.n_rows, stride)
         part = rows.subset(some, float(stride))
-        coarse = FeatureSpace(space.features[some], fit_intercept)
+        coarse = space.thinned(stride)
         here = coarse.at(w, b)
         half = np.full(len(some), 0.5)
         value = 0.5 * here.norm + part.value(here.z)

@@ -15,13 +15,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from laconic.solvers.kernel_rows import LossRows, Rounded, line_search
 
 Floats = NDArray[np.float64]
 
 _CHUNK = 8_192
+_STALE = 0.1
+"""Share by which a row's curvature may be off before the Hessian is corrected."""
 
 
 @dataclass
@@ -54,29 +56,66 @@ class Space(Protocol):
         """The Newton direction of the rounded objective."""
         ...
 
+    def refreshed(self, point: Point) -> Point:
+        """The point with scores free of what steps have gathered."""
+        ...
+
     def apart(self, point: Point, slope: Floats) -> float:
         """|f - f_u|^2, with f_u the function that weighted slopes of the rows stand for."""
         ...
 
 
 class FeatureSpace:
-    """f(x) = w.x on rows of features, kept in single or double precision."""
+    """f(x) = w.x on rows of features, kept in single or double precision.
 
-    def __init__(self, features: NDArray[Any], fit_intercept: bool) -> None:
+    With ``lower``, the features are values k of a kernel on some points and the w above belong to
+    lower^-1 k: the products of all rows are then taken before they are whitened, and not after.
+    """
+
+    def __init__(
+        self, features: NDArray[Any], fit_intercept: bool, lower: Floats | None = None
+    ) -> None:
         self.features = features
         self.fit_intercept = fit_intercept
+        self.lower = lower
+        width = features.shape[1]
+        self._curvature = np.zeros(0)
+        self._products, self._border = np.zeros((width, width)), np.zeros(width)
+
+    def thinned(self, stride: int) -> FeatureSpace:
+        """One row in ``stride``, not copied."""
+        return FeatureSpace(self.features[::stride], self.fit_intercept, self.lower)
+
+    def _turned(self, w: Floats) -> Floats:
+        """Coefficients of the stored features."""
+        if self.lower is None:
+            return w
+        found = solve_triangular(self.lower, w, lower=True, trans=1, check_finite=False)
+        return np.asarray(found)
+
+    def _whitened(self, sums: Floats) -> Floats:
+        if self.lower is None:
+            return sums
+        return np.asarray(solve_triangular(self.lower, sums, lower=True, check_finite=False))
 
     def scores(self, w: Floats) -> Floats:
+        coef = self._turned(w)
         if self.features.dtype == np.float64:
-            return np.asarray(self.features @ w)
+            return np.asarray(self.features @ coef)
         out = np.empty(len(self.features))
         for start in range(0, len(out), _CHUNK):
             here = slice(start, start + _CHUNK)
-            out[here] = self.features[here].astype(np.float64) @ w
+            out[here] = self.features[here].astype(np.float64) @ coef
         return out
 
     def at(self, w: Floats, b: float) -> Point:
         return Point(w, b, self.scores(w) + b, float(w @ w))
+
+    def refreshed(self, point: Point) -> Point:
+        """Scores of steps in single precision have drifted: those of the coefficients instead."""
+        if self.features.dtype == np.float64:
+            return point
+        return self.at(point.coef, point.b)
 
     def pull(self, slope: Floats) -> Floats:
         """sum_i slope_i x_i, over the rows that have a slope."""
@@ -85,32 +124,57 @@ class FeatureSpace:
         for start in range(0, len(used), _CHUNK):
             here = used[start : start + _CHUNK]
             total += slope[here] @ self.features[here].astype(np.float64, copy=False)
-        return total
+        return self._whitened(total)
 
     def apart(self, point: Point, slope: Floats) -> float:
         rest = point.coef + self.pull(slope)
         return float(rest @ rest)
 
+    def _hessian(self, curvature: Floats) -> tuple[Floats, Floats, float]:
+        """I + sum_i c_i x_i x_i', sum_i c_i x_i and sum_i c_i.
+
+        Rows whose curvature hardly changed keep that of an earlier step: near the end few rows
+        change, and a step that is a little off is made up for by the next.
+        """
+        used = self._curvature
+        if len(used) != len(curvature):
+            used = np.zeros(len(curvature))
+        moved = np.flatnonzero(np.abs(curvature - used) > _STALE * np.maximum(curvature, used))
+        if len(moved) > 0.6 * np.count_nonzero(curvature):
+            used = np.zeros(len(curvature))
+            moved = np.flatnonzero(curvature)
+            self._products[:], self._border[:] = 0.0, 0.0
+        change = curvature[moved] - used[moved]
+        # whitening enlarges the rounding of products
+        kind = self.features.dtype if self.lower is None else np.float64
+        for sign in (1.0, -1.0):
+            rows = moved[sign * change > 0]
+            root = np.sqrt(np.abs(change[sign * change > 0])).astype(kind)
+            for start in range(0, len(rows), _CHUNK):
+                here = slice(start, start + _CHUNK)
+                packed = self.features[rows[here]].astype(kind, copy=False)
+                packed *= root[here, None]
+                self._products += sign * (packed.T @ packed)
+                self._border += sign * (packed.T @ root[here])
+        self._curvature = used.copy()
+        self._curvature[moved] = curvature[moved]
+        H = self._whitened(np.ascontiguousarray(self._whitened(self._products).T))
+        H[np.diag_indices_from(H)] += 1.0
+        return H, self._whitened(self._border), float(self._curvature.sum())
+
     def move(self, point: Point, rounded: Rounded, ease: float) -> Move:
-        width = self.features.shape[1]
-        H, border = np.eye(width), np.zeros(width)
-        active = np.flatnonzero(rounded.curvature)
-        for start in range(0, len(active), _CHUNK):
-            here = active[start : start + _CHUNK]
-            root = np.sqrt(rounded.curvature[here])
-            packed = self.features[here] * root[:, None]
-            H += packed.T @ packed
-            border += packed.T @ root
+        H, border, total = self._hessian(rounded.curvature)
         gradient = point.coef + self.pull(rounded.slope)
-        factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+        factor = cho_factor(H, lower=True, check_finite=False)
         dw = -cho_solve(factor, gradient, check_finite=False)
         db = 0.0
         if self.fit_intercept:
             beside = cho_solve(factor, border, check_finite=False)
-            bend = max(float(rounded.curvature.sum() - border @ beside), ease)
+            bend = max(total - float(border @ beside), ease)
             db = -(float(rounded.slope.sum()) + float(border @ dw)) / bend
             dw -= db * beside
-        dz = self.scores(dw) + db
+        coef = self._turned(dw).astype(self.features.dtype)
+        dz = np.asarray(self.features @ coef, dtype=np.float64) + db
         return Move(dw, db, dz, float(point.coef @ dw), float(dw @ dw))
 
 

@@ -35,11 +35,16 @@ from laconic.solvers.solution import Solution, WhyStopped
 Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
-_WHOLE = 3_000
-_DOUBLE = 1_000
-_SHRINK_EVERY = 1_000
+_DOUBLE, _WHOLE = 1_000, 3_000
+_NARROW = 34
+"""Up to this many factors a kernel row is computed inside the loop, above by matrix products."""
+_CHECK_EVERY = 300
+"""Pair steps between looks at the gap, when rows are shrunk too."""
 _BATCH = 16
-_VIOLATION = 3e-3
+_FINEST = 1e-10
+_CLOSE = 0.1
+"""The gap is not looked at before violations are below this."""
+_HALVINGS, _FEW_HALVINGS = 25, 6
 
 
 @dataclass
@@ -103,49 +108,59 @@ class _Rows:
         # single precision spoils the last digits: worth its half of the memory on many rows only
         kind: Any = np.float64 if n <= _DOUBLE else np.float32
         slots = int(min(n, max(cache_bytes // (np.dtype(kind).itemsize * n), 2 * _BATCH + 2)))
-        self.table: NDArray[Any] = np.zeros((slots, n), kind)
-        self.slot = np.full(n, -1, np.int64)
-        self.owner = np.full(slots, -1, np.int64)
+        factors = kernel.single_factors() if kind is np.float32 else None
+        self.left, self.right = np.empty((n, 0), np.float32), np.empty((0, n), np.float32)
+        if factors is not None and factors[0].shape[1] <= _NARROW:
+            self.left, self.right = factors[0][places], np.ascontiguousarray(factors[1][places].T)
+        whole = slots == n <= _WHOLE and self.left.shape[1] == 0
+        self.kind = kind
+        self.table: NDArray[Any] = (
+            self._block(places, places) if whole else np.empty((slots, n), kind)
+        )
+        self.slot = np.arange(n) if whole else np.full(n, -1, np.int64)
+        self.owner = np.arange(n) if whole else np.full(slots, -1, np.int64)
         self.stamp = np.full(slots, -1, np.int64)
-        self.clock = np.zeros(1, np.int64)
-        if n <= _WHOLE and slots == n:
-            self.table[:] = self._block(places)
-            self.slot[:] = self.owner[:] = np.arange(n)
+        self.clock = np.zeros(2, np.int64)
 
     def fetch(self, wanted: Index) -> None:
         """Bring rows in; those used last stay."""
-        slots = np.argsort(self.stamp, kind="stable")[: len(wanted)]
+        slots = np.argpartition(self.stamp, len(wanted) - 1)[: len(wanted)]
         old = self.owner[slots]
         self.slot[old[old >= 0]] = -1
-        self.table[slots] = self._block(self.places[wanted])
+        self.table[slots] = self._block(self.places[wanted], self.places)
         self.slot[wanted], self.owner[slots] = slots, wanted
         self.stamp[slots] = self.clock[0]
         self.clock[0] += 1
 
-    def _block(self, wanted: Index) -> NDArray[Any]:
-        if self.table.dtype == np.float64:
-            return self.kernel.block(wanted, self.places)
-        return self.kernel.single_block(wanted, self.places)
+    def _block(self, rows: Index, columns: Index) -> NDArray[Any]:
+        if self.kind is np.float64:
+            return self.kernel.block(rows, columns)
+        return self.kernel.single_block(rows, columns)
 
     def shrunk(self, kept: Index) -> _Rows:
-        """The cache of fewer rows: their columns are cut out of what is here."""
+        """The cache of fewer rows, in the same memory: what is here is cut down and gone."""
+        from laconic.solvers.hot_kernel_smo import cut
+
         small = _Rows.__new__(_Rows)
-        small.kernel, small.places = self.kernel, self.places[kept]
+        small.kernel, small.places, small.kind = self.kernel, self.places[kept], self.kind
         inside = np.full(len(self.places), -1, np.int64)
         inside[kept] = np.arange(len(kept))
         useful = np.flatnonzero((self.owner >= 0) & (inside[self.owner] >= 0))
         # the room that shorter rows leave is used for more of them
-        slots = min(len(kept), max(self.table.size // max(len(kept), 1), 2 * _BATCH + 2))
-        useful = useful[np.argsort(-self.stamp[useful], kind="stable")[:slots]]
+        slots = min(len(kept), self.table.size // max(len(kept), 1))
+        room = self.table.reshape(-1)[: slots * len(kept)]
         filled = np.arange(len(useful))
-        small.table = np.zeros((max(slots, len(useful)), len(kept)), self.table.dtype)
-        small.table[filled] = self.table[np.ix_(useful, kept)]
+        small.table = room.reshape(slots, len(kept))
+        # in rising order nothing is written where something is still to be read
+        cut(self.table, useful, kept, small.table)
         small.owner = np.full(len(small.table), -1, np.int64)
         small.stamp = np.full(len(small.table), -1, np.int64)
         small.slot = np.full(len(kept), -1, np.int64)
         small.owner[filled], small.stamp[filled] = inside[self.owner[useful]], self.stamp[useful]
         small.slot[small.owner[filled]] = filled
         small.clock = self.clock.copy()
+        small.clock[1] = len(useful)
+        small.left, small.right = self.left[kept], np.ascontiguousarray(self.right[:, kept])
         return small
 
 
@@ -165,28 +180,28 @@ def solve_smo(
     beta = _start(rows, family)
     f = scores_of(kernel, beta) if beta.any() else np.zeros(rows.n_rows)
     n, steps = rows.n_rows, 0
-    violation = _VIOLATION
-    # a cut-down copy lives beside the whole while rows are shrunk
-    cache = _Rows(kernel, np.arange(n), 0.5 * cache_bytes)
     best: Solution | None = None
     why: WhyStopped = "max_iter"
     most = max_iter * max(n, 100)
+    enough = 0.7
     while True:
-        steps += _sweeps(cache, rows, family, beta, f, violation, most - steps)
+        cache = _Rows(kernel, np.arange(n), cache_bytes)
+        done, violation = _sweeps(cache, rows, family, beta, f, enough * tol, most - steps)
+        del cache
+        steps += done
         f = scores_of(kernel, beta)
-        now = _certified(rows, beta, f, steps)
+        now = _certified(rows, family, beta, f, steps)
         best = now if best is None or now.gap < best.gap else best
         if best.gap <= tol * max(best.value, rows.least):
             why = "gap"
             break
         if steps >= most:
             break
-        if violation < 1e-9:
+        if violation < _FINEST or enough < 1e-3:
             why = "stalled"
             break
-        # the gap falls about as fast as the violation
-        ratio = tol * max(now.value, rows.least) / max(now.gap, 1e-300)
-        violation *= min(max(0.5 * ratio, 0.02), 0.5)
+        # what was forgotten while rows were shrunk, and single precision, take their share
+        enough *= 0.3
     slope = -best.point[:-1]
     details = {
         "slopes": slope, "scores": best.details["scores"],
@@ -206,44 +221,55 @@ def _start(rows: LossRows, family: _Family) -> Floats:
 
 
 def _sweeps(
-    cache: _Rows, rows: LossRows, family: _Family, beta: Floats, f: Floats,
-    violation: float, most: int,
-) -> int:  # fmt: skip
-    """Pair steps on all rows, then on fewer and fewer; beta and f are changed in place."""
+    cache: _Rows, rows: LossRows, family: _Family, beta: Floats, f: Floats, tol: float, most: int
+) -> tuple[int, float]:
+    """Pair steps on all rows, then on fewer and fewer, until the gap of those seems below ``tol``.
+
+    ``beta`` and ``f`` are changed in place. Returns the steps made and the largest violation.
+    """
     from laconic.solvers import hot_kernel_smo as hot
 
     here = np.arange(rows.n_rows)
-    part, y, s = family, rows.y, rows.weight
+    part, some = family, rows
     part_beta, part_f = beta.copy(), f.copy()
-    h, fall = np.empty(len(y)), np.empty(len(y))
-    hot.responses(part.code, y, s, part.height, part.position, part.fall, part_beta, h, fall)
+    h, fall = np.empty(len(here)), np.empty(len(here))
+    parts = (part.height, part.position, part.fall)
+    hot.responses(part.code, rows.y, rows.weight, *parts, part_beta, h, fall)
     diagonal = cache.kernel.diagonal
     want = np.zeros(1, np.int64)
-    done = 0
+    value = np.inf
+    done, rest, best, worst = 0, _CHECK_EVERY, -np.inf, np.inf
     while done < most:
-        code, steps, _ = hot.smo(
-            part.code, y, s, part.height, part.position, part.fall, part.low, part.high,
-            part_beta, part_f, h, fall, diagonal,
-            cache.table, cache.slot, cache.owner, cache.stamp, cache.clock,
-            violation, most - done, _SHRINK_EVERY, want,
+        code, steps, best, worst = hot.smo(
+            part.code, some.y, some.weight, part.height, part.position, part.fall, part.low,
+            part.high, part_beta, part_f, h, fall, diagonal,
+            cache.table, cache.slot, cache.owner, cache.stamp, cache.clock, cache.left,
+            cache.right, _FINEST, min(rest, most - done), want,
         )  # fmt: skip
-        done += steps
+        done, rest = done + steps, rest - steps
         if code == hot.NEEDS_ROW:
             cache.fetch(_wanted(cache, part, part_beta, part_f - h, int(want[0])))
-        elif code == hot.SHRINK:
-            kept = _kept(part, part_beta, part_f - h, violation)
-            done += 1
-            if len(kept) > 0.8 * len(here):
-                continue
-            beta[here] = part_beta
-            here, part = here[kept], part.take(kept)
-            y, s, diagonal = y[kept], s[kept], diagonal[kept]
-            part_beta, part_f, h, fall = part_beta[kept], part_f[kept], h[kept], fall[kept]
-            cache = cache.shrunk(kept)
-        else:
+            continue
+        if code == hot.CONVERGED:
             break
+        rest = _CHECK_EVERY
+        beta[here], f[here] = part_beta, part_f
+        middle = 0.5 * (best + worst)
+        if len(here) == rows.n_rows or not np.isfinite(value):
+            value = 0.5 * float(beta @ f) + rows.value(f - middle)
+        if worst - best <= _CLOSE:
+            b = _bracketed(some, part_f, -worst, -best, _FEW_HALVINGS)
+            if some.price(part_f + b, -part_beta) <= tol * max(value, rows.least):
+                break
+        kept = _kept(part, part_beta, part_f - h, best, worst)
+        if len(kept) > 0.8 * len(here):
+            continue
+        here, part, some = here[kept], part.take(kept), some.subset(kept)
+        diagonal = diagonal[kept]
+        part_beta, part_f, h, fall = part_beta[kept], part_f[kept], h[kept], fall[kept]
+        cache = cache.shrunk(kept)
     beta[here] = part_beta
-    return max(done, 1)
+    return max(done, 1), worst - best
 
 
 def _wanted(cache: _Rows, part: _Family, beta: Floats, e: Floats, first: int) -> Index:
@@ -257,34 +283,42 @@ def _wanted(cache: _Rows, part: _Family, beta: Floats, e: Floats, first: int) ->
     return unique[: max(len(cache.table) // 2, 1)]
 
 
-def _kept(part: _Family, beta: Floats, e: Floats, violation: float) -> Index:
+def _kept(part: _Family, beta: Floats, e: Floats, best: float, worst: float) -> Index:
     """Rows that may still move: not those that press against their bound."""
-    can_grow, can_fall = beta < part.high, beta > part.low
-    best = float(e[can_grow].min(initial=np.inf))
-    worst = float(e[can_fall].max(initial=-np.inf))
-    idle = (~can_fall & (e > worst + violation)) | (~can_grow & (e < best - violation))
+    idle = ((beta <= part.low) & (e > worst)) | ((beta >= part.high) & (e < best))
     return np.flatnonzero(~idle)
 
 
-def _certified(rows: LossRows, beta: Floats, f: Floats, steps: int) -> Solution:
-    b = _intercept(rows, f)
+def _certified(rows: LossRows, family: _Family, beta: Floats, f: Floats, steps: int) -> Solution:
+    b = _intercept(rows, family, beta, f)
     value = 0.5 * max(float(beta @ f), 0.0) + rows.value(f + b)
     gap = rows.price(f + b, -beta)
     details: dict[str, Any] = {"scores": f + b}
     return Solution(np.append(beta, b), value, gap, steps, "gap", details)
 
 
-def _intercept(rows: LossRows, f: Floats) -> float:
-    """The best intercept for these scores: a bisection of the monotone slope in b."""
+def _intercept(rows: LossRows, family: _Family, beta: Floats, f: Floats) -> float:
+    """The best intercept for these scores, in the middle where there are many.
 
-    def tilt(b: float) -> float:
-        return float(rows.weight @ rows.loss.slope(f + b, rows.y))
+    The pair that violates most brackets it: at -worst every slope is at most what beta says, at
+    -best at least, and the slopes of beta sum to zero.
+    """
+    from laconic.solvers import hot_kernel_smo as hot
 
-    inner, reach = 0.0, 1.0
-    sign = -1.0 if tilt(0.0) > 0 else 1.0
-    while reach < 1e12 and sign * tilt(sign * reach) < 0:
-        inner, reach = reach, 4.0 * reach
-    for _ in range(60):
-        middle = 0.5 * (inner + reach)
-        inner, reach = (middle, reach) if sign * tilt(sign * middle) < 0 else (inner, middle)
-    return sign * 0.5 * (inner + reach)
+    h, fall = np.empty(len(beta)), np.empty(len(beta))
+    parts = (family.height, family.position, family.fall)
+    hot.responses(family.code, rows.y, rows.weight, *parts, beta, h, fall)
+    e = f - h
+    best = float(e[beta < family.high].min(initial=np.inf))
+    worst = float(e[beta > family.low].max(initial=-np.inf))
+    if not np.isfinite(best + worst):
+        return best_constant(rows)
+    return _bracketed(rows, f, -worst, -best, _HALVINGS)
+
+
+def _bracketed(rows: LossRows, f: Floats, low: float, high: float, halvings: int) -> float:
+    for _ in range(halvings if low < high else 0):
+        middle = 0.5 * (low + high)
+        tilt = float(rows.weight @ rows.loss.slope(f + middle, rows.y))
+        low, high = (middle, high) if tilt < 0 else (low, middle)
+    return 0.5 * (low + high)

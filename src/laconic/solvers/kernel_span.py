@@ -21,16 +21,23 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _SAMPLE = 1_000
+_STRIPE = 512
+_SPREAD = 1e4
+"""Landmarks whose whitening enlarges rounding by less than this may be used without it."""
 
 
 @dataclass
 class Span:
-    """Basis rows, their Cholesky factor, features of every row and what they leave over."""
+    """Basis rows, their Cholesky factor, features of every row and what they leave over.
+
+    ``raw`` features are the values k(x, B), not yet whitened.
+    """
 
     basis: Index
     lower: Floats
     features: NDArray[Any]
     left: Floats
+    raw: bool = False
 
     @property
     def rank(self) -> int:
@@ -51,14 +58,18 @@ def whiten(lower: Floats, values: Floats) -> Floats:
 def find_span(rows: KernelRows, most: int, least: float, *, patience: float = np.inf) -> Span:
     """Greedy basis until every row keeps at most ``least`` of itself, or ``most`` rows are in.
 
-    ``patience`` stops the search early: after the first round, when what is left over on average
-    exceeds it, the basis found so far is returned.
+    A finite ``patience`` stops the search early: when a sample of the rows needs the whole basis
+    (``left`` is infinite then), or after the first round, when what is left over on average exceeds
+    it; the basis found so far is returned.
     """
     n = rows.n_rows
     diagonal = rows.diagonal
     candidates = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
     chosen, lower = _pivots(rows.block(candidates, candidates), min(most, len(candidates)), least)
     basis = candidates[chosen]
+    if len(basis) == most < n and np.isfinite(patience):
+        # a sample alone takes up all rows allowed: hopeless, and known before any other row is read
+        return Span(basis, lower, np.zeros((0, most)), np.full(n, np.inf))
     features = whiten(lower, rows.block(slice(None), basis))
     left = _left_over(diagonal, features)
     while len(basis) < min(most, n) and float(left.max()) > least:
@@ -109,22 +120,28 @@ def _left_over(diagonal: Floats, features: Floats) -> Floats:
 
 
 def landmark_span(
-    kernel: Kernel, table: Any, landmarks: Any, cache_bytes: float
+    kernel: Kernel, table: Any, landmarks: Any, cache_bytes: float, *, leave_over: bool = True
 ) -> tuple[Span, NDArray[np.int64]]:
     """Features of every row on given points, and which of the points they use.
 
     Points that the others already span are left out. The features are in single precision where
-    double would not fit into ``cache_bytes``; they are filled block by block.
+    double would not fit into ``cache_bytes``; they are filled block by block. Without
+    ``leave_over`` (what is left of each row is then unknown) they stay kernel values where the
+    points are far enough apart for that, which saves the whitening of every row.
     """
     K = kernel.between(landmarks, landmarks)
     used, lower = _pivots(0.5 * (K + K.T), len(K), 1e-10 * float(np.diagonal(K).max()))
     n, points = table.shape[0], landmarks[used]
     dtype = np.float64 if 8.0 * n * len(used) <= cache_bytes else np.float32
+    inverse = solve_triangular(lower, np.eye(len(used)), lower=True, check_finite=False)
+    raw = not leave_over and float(np.linalg.norm(inverse)) < _SPREAD
     features = np.empty((n, len(used)), dtype)
     left = np.empty(n)
-    for start in range(0, n, _SAMPLE * 4):
-        here = slice(start, min(start + _SAMPLE * 4, n))
-        part = whiten(lower, kernel.between(table[here], points))
+    for start in range(0, n, _STRIPE):
+        here = slice(start, min(start + _STRIPE, n))
+        part = kernel.between(table[here], points, compiled=True)
+        if not raw:
+            part = whiten(lower, part)
+            left[here] = _left_over(kernel.diagonal(table[here]), part)
         features[here] = part
-        left[here] = _left_over(kernel.diagonal(table[here]), part)
-    return Span(np.arange(len(used)), lower, features, left), used
+    return Span(np.arange(len(used)), lower, features, left, raw), used
