@@ -14,9 +14,9 @@ from laconic import (
     GrayZoneLogisticRegression,
     PlainLogisticRegression,
     ScorecardClassifier,
-    SparseRulesClassifier,
     SelectiveNaiveBayes,
     SparseAdditiveClassifier,
+    SparseRulesClassifier,
     WeightedNaiveBayes,
 )
 from laconic.data.axes import CategoryAxis, IntervalAxis, KnotAxis

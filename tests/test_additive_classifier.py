@@ -11,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
 from laconic import AdditiveScore, SparseAdditiveClassifier
+from laconic.solvers.additive_folds import RATIOS
 
 
 def mixed(n: int = 1500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -213,6 +214,73 @@ def test_weak_pairs_together_are_worth_more_than_none():
     assert model.duality_gap_ <= 1e-5 * model.objective_
 
 
+def test_a_function_of_all_pairs_together_is_found():
+    """Exactly two of six columns at their first level: no pair tells anything on its own."""
+    draw = np.random.default_rng(0)
+    levels = (3, 3, 2, 3, 4, 2)
+    X = np.stack([draw.integers(0, k, size=1200) for k in levels], axis=1)
+    y = ((X == 0).sum(axis=1) == 2).astype(int)
+    frame = pd.DataFrame({f"a{j}": pd.Categorical(X[:, j].astype(str)) for j in range(6)})
+    train, test = slice(0, 250), slice(250, None)
+    model = SparseAdditiveClassifier().fit(frame.iloc[train], y[train])
+    assert (model.predict(frame.iloc[test]) != y[test]).mean() < 0.03
+    assert model.pair_amount_ < 10.0
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+    flat = SparseAdditiveClassifier(pairs=0).fit(frame.iloc[train], y[train])
+    assert (flat.predict(frame.iloc[test]) != y[test]).mean() > 0.2
+
+
+def test_smoothness_follows_held_out_rows():
+    """Few rows with no signal want more of it; a fixed amount stays as it is."""
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(150, 6))
+    y = draw.integers(0, 2, size=150)
+    auto = SparseAdditiveClassifier(pairs=0).fit(X, y)
+    assert auto.smoothness_factor_ > 1.0
+    assert SparseAdditiveClassifier(pairs=0, smoothness=1.0).fit(X, y).smoothness_factor_ == 1.0
+
+
+def test_the_path_ends_where_it_is_hopeless():
+    """All columns matter: penalties that drop the smaller ones are not looked at any further."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(800, 8))
+    f = X @ np.geomspace(0.15, 2.0, 8)
+    y = (draw.random(800) < 1 / (1 + np.exp(-f))).astype(int)
+    free = SparseAdditiveClassifier(pairs=0).fit(X, y)
+    assert 1 < len(free.path_["loss"]) < len(RATIOS)
+    few = SparseAdditiveClassifier(pairs=0, max_terms=1).fit(X, y)
+    assert len(few.path_["loss"]) == len(RATIOS)
+
+
+def test_a_guess_is_carried_by_columns():
+    from laconic.data.columns import Schema
+    from laconic.data.knots import KnotRule, encode, learn_axes
+    from laconic.solvers.additive import AdditivePoint
+    from laconic.solvers.additive_evidence import Smoothness
+    from laconic.solvers.additive_path import Stage
+    from laconic.solvers.additive_terms import pair_terms, single_terms
+
+    draw = np.random.default_rng(0)
+    X, weight = draw.normal(size=(60, 3)), np.ones(60)
+    table = Schema.learn(X).table
+    singles = single_terms(encode(table, learn_axes(table, weight, KnotRule(6))), weight)
+    pairs = pair_terms(singles, [(0, 2), (1, 2)], weight)
+    known = singles.subset([2, 1]).extended(pairs[:1])
+    g = draw.normal(size=(1, known.n_coordinates))
+    point = AdditivePoint(np.array([0.5]), g, np.zeros((1, 60)))
+    smooth = Smoothness(known, np.array([3.0, 4.0, 5.0]), np.array([6.0, 7.0, 8.0]))
+    terms = singles.extended(pairs)
+    carried = Stage(smooth, point).carried(terms)
+    for t, source in {1: 1, 2: 0, 3: 2}.items():
+        np.testing.assert_array_equal(terms.values(t, carried.coordinates), known.values(source, g))
+    assert not terms.values(0, carried.coordinates).any()
+    assert not terms.values(4, carried.coordinates).any()
+    assert carried.scores.std() > 0
+    new = Smoothness.start(terms, 1.0).guided(smooth)
+    np.testing.assert_array_equal(new.bend[1:4], [4.0, 3.0, 5.0])
+    np.testing.assert_array_equal(new.line[1:4], [7.0, 6.0, 8.0])
+
+
 def test_weak_pairs_share_one_amount():
     from laconic.data.columns import Schema
     from laconic.data.knots import KnotRule, encode, learn_axes
@@ -230,6 +298,7 @@ def test_weak_pairs_share_one_amount():
     smooth = Smoothness.start(terms, 2.0)
     weak = np.array([False, False, True])
     structure = Structure(terms, smooth, np.ones(3), point, weak)
+    np.testing.assert_allclose(structure.scaled(4.0).diagonal, 4.0 * structure.diagonal)
     new, pair = structure.at_amount(50.0).diagonal, terms.owner == 2
     rough, unit = terms.rough[pair], roughness_units(terms)[2]
     assert (rough > 0).any()
@@ -240,17 +309,12 @@ def test_weak_pairs_share_one_amount():
 
 def test_one_absurd_row_does_not_decide_the_path():
     """A held-out loss counts at most log(rows + 1)."""
-    from laconic.estimators.additive_fit import FitSettings, _path_point
+    from laconic.estimators.additive_choice import HeldOutRows
 
-    settings = FitSettings(
-        classes=(0, 1), loss=None, C=1.0, group_penalty=None, smoothness=None, max_knots=8,
-        pairs=0, max_terms=None, signs=(), costs=None, selection="best", relaxed=True, tol=1e-5,
-        n_jobs=None,
-    )  # fmt: skip
     scores = np.zeros((1, 10))
     scores[0, 0] = 1e4
     y = np.zeros(10, dtype=np.int64)
-    point = _path_point(settings, 0.0, [np.arange(10)], [scores], 1.0, y, np.ones(10))
+    point = HeldOutRows(y, np.ones(10)).judged(0.0, [np.arange(10)], [scores], 1.0)
     assert point.losses[0] == pytest.approx(np.log(11.0))
     assert point.log_loss == pytest.approx((1e4 + 9 * np.log(2.0)) / 10)
 

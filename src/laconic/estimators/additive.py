@@ -19,10 +19,12 @@ from laconic.criteria.decisions import (
 )
 from laconic.criteria.gray_zone import TruncatedLogistic
 from laconic.data.columns import Table, shown
+from laconic.data.knots import KnotRule
 from laconic.estimators.additive_fit import AdditiveFit, FitSettings, fit_additive, refit_rest
+from laconic.estimators.additive_scan import read_encoded
 from laconic.estimators.additive_shapes import FittedTerm, edited_term
-from laconic.estimators.contract import Interval, StrOptions, TableClassifier, fit_context
-from laconic.estimators.folds import folds_of, seed_of
+from laconic.estimators.contract import Accepts, Interval, StrOptions, TableClassifier, fit_context
+from laconic.estimators.folds import folds_of, pairs_of_keys, seed_of
 
 Array = NDArray[np.float64]
 
@@ -54,15 +56,15 @@ class SparseAdditiveClassifier(TableClassifier):
     group_penalty : "cv" or float in [0, 1], default="cv"
         Share of the least penalty that leaves no term at all.
     smoothness : "auto" or float, default="auto"
-        "auto": the amount of every term by marginal likelihood. A number is the same amount for
-        all, 1 being a moderate one.
+        "auto": the amount of every term by marginal likelihood, all of them doubled or halved if
+        held-out rows ask for it. A number is the same amount for all, 1 being a moderate one.
     max_knots : int, default=32
         Most knots of a shape; fewer for small samples, a few more in long tails.
     pairs : "auto" or int, default="auto"
         "auto": pairs whose evidence outweighs the number of pairs looked at, each with its own
-        smoothness; and, if held-out rows confirm it, up to one weak pair for each column, all
-        under one strong amount (cross-validation only). A number gives that many candidates to the
-        group penalty; 0: shapes of one column only.
+        smoothness; and, if held-out rows confirm it, up to one weak pair for each column (all
+        pairs where they have few cells) under one common amount (cross-validation only). A number
+        gives that many candidates to the group penalty; 0: shapes of one column only.
     max_terms : int, default=None
         Most terms of the fitted model.
     monotone : mapping or sequence, default=None
@@ -104,6 +106,9 @@ class SparseAdditiveClassifier(TableClassifier):
     held_out_proba_ : ndarray of shape (n, K) or None
         With ``group_penalty="cv"``: probabilities of every training row by the fold that did not
         see it, at the chosen penalty; NaN for rows that no fold held out.
+    smoothness_factor_ : float
+        What held-out rows multiplied all amounts of smoothness by (a power of two; up to 5,000
+        rows).
     pair_amount_ : float
         Common amount of smoothness of the weak pairs; infinite when there are none.
     feature_importances_ : ndarray of shape (n_features,)
@@ -127,6 +132,8 @@ class SparseAdditiveClassifier(TableClassifier):
     >>> model.explain(X[:2]).shape == (2, model.n_terms_)
     True
     """
+
+    _accepts = Accepts(scan=True)
 
     _parameter_constraints = {
         "zone": [tuple, list],
@@ -180,18 +187,30 @@ class SparseAdditiveClassifier(TableClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _can_scan(self) -> bool:
+        return self.group_penalty != "cv" or isinstance(self.cv, Integral)
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None
+        self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None
     ) -> SparseAdditiveClassifier:
-        """Learn axes, terms, penalties, then the certified fit."""
+        """Learn axes, terms, penalties, then the certified fit.
+
+        A scan is read twice, and its rows are held as bytes: one for each cell, and four more
+        where the cell lies between two knots.
+        """
         training = self._read_training(X, y, sample_weight)
-        n_given = len(np.asarray(y))
         settings = self._settings()
         seed = seed_of(self.random_state)
         folds = []
-        if self.group_penalty == "cv":
-            folds = folds_of(self.cv, training, n_given, seed)
+        if not training.in_memory:
+            self._refuse_scan(self._can_scan(), " with a splitter as cv")
+            rule = KnotRule(settings.max_knots)
+            training = read_encoded(training, len(self.classes_), rule, seed)
+            if self.group_penalty == "cv":
+                folds = pairs_of_keys(training.keys, training.y, int(self.cv))
+        elif self.group_penalty == "cv":
+            folds = folds_of(self.cv, training, len(np.asarray(y)), seed)
         fitted = fit_additive(settings, training, folds, seed)
         fitted.solution.warn_if_short(type(self).__name__, "raise tol")
         self._publish(fitted)
@@ -254,6 +273,7 @@ class SparseAdditiveClassifier(TableClassifier):
         self.terms_ = list(fitted.terms)
         self.path_ = fitted.path
         self.group_penalty_ = fitted.group_penalty
+        self.smoothness_factor_ = fitted.smoothness_factor
         self.pair_amount_ = fitted.pair_amount
         self.held_out_proba_ = fitted.held_out
         self.objective_ = fitted.solution.value

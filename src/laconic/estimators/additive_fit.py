@@ -6,30 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
-from laconic.criteria.decisions import expected_costs
 from laconic.criteria.gray_zone import TruncatedLogistic
 from laconic.data.axes import Axis
 from laconic.data.columns import Table
 from laconic.data.knots import CoarseAxis, EncodedRows, KnotRule, encode, learn_axes
+from laconic.estimators.additive_choice import Choice, Choosing, HeldOutRows, probabilities
+from laconic.estimators.additive_scan import EncodedTraining
 from laconic.estimators.additive_shapes import FittedTerm, fitted_terms
 from laconic.estimators.contract import Training
 from laconic.estimators.forms import AdditiveScore, Link
 from laconic.solvers.additive import AdditivePoint, solve_additive
 from laconic.solvers.additive_evidence import Smoothness
-from laconic.solvers.additive_folds import (
-    AMOUNTS,
-    RATIOS,
-    FoldPath,
-    OpenFold,
-    PathPoint,
-    choose,
-    fold_path,
-    open_fold,
-)
 from laconic.solvers.additive_path import (
     AdditivePlan,
     PairRule,
@@ -48,13 +37,10 @@ CHOICE_ROWS = 50_000
 """Rows on which smoothness, pairs and group penalty are chosen; the final fit uses all of them."""
 
 _MOST_PAIRS = 200
-_CLEARLY = 0.5
-"""Weak pairs must win by this many standard errors of the paired held-out difference."""
-
 _MANY_ROWS = 5_000
 """From here on more candidate pairs than columns: fewer rows hardly ever justify them."""
 
-_POLISHED_ROWS = 5_000
+_POLISHED_ROWS = 1_000
 """Up to here a few more Newton steps cost nothing and make results agree to many digits."""
 
 
@@ -82,6 +68,12 @@ class FitSettings:
         return AdditivePlan(
             len(self.classes), self.loss, self.C, self.smoothness, self.signs, self.relaxed
         )
+
+    def choosing(
+        self, held_out: HeldOutRows, rows: Ints | None, folds: Sequence[tuple[Ints, Ints]]
+    ) -> Choosing:
+        places = _inside(folds, rows)
+        return Choosing(self.plan, held_out, places, self.selection, self.max_terms, self.n_jobs)
 
     def pair_rule(self, singles: TermSet, weight: Array) -> PairRule:
         grids, d = PairGrids(singles, weight), len(singles.terms)
@@ -121,49 +113,49 @@ class AdditiveFit:
     solution: Solution
     record: FitRecord
     pair_amount: float = np.inf
+    smoothness_factor: float = 1.0
     held_out: Array | None = None
 
 
 def fit_additive(
-    settings: FitSettings, training: Training, folds: Sequence[tuple[Ints, Ints]], seed: int
+    settings: FitSettings,
+    training: Training | EncodedTraining,
+    folds: Sequence[tuple[Ints, Ints]],
+    seed: int,
 ) -> AdditiveFit:
-    """Everything from a table to a certified additive form."""
+    """Everything from a table, or the encoded rows of a scan, to a certified additive form."""
     y, weight = training.y, training.weight
-    axes = learn_axes(training.table, weight, KnotRule(settings.max_knots))
-    singles = single_terms(encode(training.table, axes), weight)
+    if isinstance(training, EncodedTraining):
+        encoded = training.encoded
+    else:
+        axes = learn_axes(training.table, weight, KnotRule(settings.max_knots))
+        encoded = encode(training.table, axes)
+    singles = single_terms(encoded, weight)
     few, rows = _choice_rows(singles.rows, seed)
     on_few = singles if rows is None else singles.on(few)
     some = slice(None) if rows is None else rows
     rule = settings.pair_rule(on_few, weight[some])
     structure = build(settings.plan, on_few, y[some], weight[some], rule)
-    opened = _open_folds(
-        settings, on_few, y[some], weight[some], _inside(folds, rows), rule, structure
-    )
-    amount = _weak_amount(settings, opened, y[some], weight[some])
-    structure = _at_amount(settings, structure, amount, y[some], weight[some])
-    run = delayed(fold_path)
-    jobs = (run(settings.plan, fold, y[some], RATIOS, amount) for fold in opened)
-    paths = list(Parallel(n_jobs=settings.n_jobs, prefer="threads")(jobs))
-    points = _path_points(settings, paths, y[some], weight[some])
-    ratio, at = settings.group_penalty, 0
-    if points:
-        at = choose(points, settings.selection, settings.max_terms)
-        ratio = points[at].ratio
+    choosing = settings.choosing(HeldOutRows(y[some], weight[some], settings.costs), rows, folds)
+    choice = choosing.choice(on_few, rule, structure)
+    structure = structure.scaled(choice.factor)
+    structure = _at_amount(settings, structure, choice.amount, y[some], weight[some])
+    ratio = choice.points[choice.at].ratio if choice.points else settings.group_penalty or 0.0
     if rows is not None:
-        ratio = (ratio or 0.0) * float(np.sqrt(len(rows) / len(y)))
+        ratio *= float(np.sqrt(len(rows) / len(y)))
         structure = _on_all_rows(structure, singles)
-    ratio, structure, solution = _final(settings, structure, y, weight, ratio or 0.0)
-    fitted = _assembled(
-        settings, training.table.names, structure, solution, ratio, weight, paths, at, points
+    ratio, structure, solution = _final(settings, structure, y, weight, ratio)
+    fitted = _assembled(settings, training.table.names, structure, solution, ratio, weight, choice)
+    held_out = _held_out_proba(choice, rows, len(y)) if choice.points else None
+    return replace(
+        fitted, pair_amount=choice.amount, smoothness_factor=choice.factor, held_out=held_out
     )
-    held_out = _held_out_proba(paths, at, rows, len(y)) if points else None
-    return replace(fitted, pair_amount=amount, held_out=held_out)
 
 
-def _held_out_proba(paths: Sequence[FoldPath], at: int, rows: Ints | None, n_rows: int) -> Array:
+def _held_out_proba(choice: Choice, rows: Ints | None, n_rows: int) -> Array:
     """Probabilities of every row by the fold that did not see it; NaN where no fold held it out."""
-    order = np.concatenate([path.held_out for path in paths])
-    proba = probabilities(np.concatenate([path.scores[at] for path in paths], axis=1))
+    order = np.concatenate([path.held_out for path in choice.paths])
+    proba = probabilities(np.concatenate([path.scores[choice.at] for path in choice.paths], axis=1))
     found = np.full((n_rows, proba.shape[1]), np.nan)
     found[order if rows is None else rows[order]] = proba
     return found
@@ -180,48 +172,8 @@ def _choice_rows(rows: EncodedRows, seed: int) -> tuple[EncodedRows, Ints | None
 def _inside(folds: Sequence[tuple[Ints, Ints]], rows: Ints | None) -> list[Ints]:
     """Held-out rows of every fold, as places among the rows of the choice."""
     if rows is None:
-        return [np.asarray(test) for _, test in folds if len(test)]
-    return [np.flatnonzero(np.isin(rows, test)) for _, test in folds if len(test)]
-
-
-def _open_folds(
-    settings: FitSettings,
-    singles: TermSet,
-    y: Ints,
-    weight: Array,
-    folds: Sequence[Ints],
-    rule: PairRule,
-    structure: Structure,
-) -> list[OpenFold]:
-    guess = structure.smoothness.by_column(len(singles.terms))
-    run = delayed(open_fold)
-    jobs = (
-        run(settings.plan, singles, y, weight, test, rule, guess)
-        for test in folds
-        if len(test) < len(y)
-    )
-    return list(Parallel(n_jobs=settings.n_jobs, prefer="threads")(jobs))
-
-
-def _weak_amount(settings: FitSettings, folds: Sequence[OpenFold], y: Ints, weight: Array) -> float:
-    """Common amount of the weak pairs; infinite unless they are clearly worth it held out."""
-    if not any(fold.structure.weak.any() for fold in folds):
-        return np.inf
-    held_out = [fold.held_out for fold in folds]
-    points = [
-        _path_point(
-            settings,
-            amount,
-            held_out,
-            [f.points[min(k, len(f.points) - 1)].scores[:, f.held_out] for f in folds],
-            0.0,
-            y,
-            weight,
-        )
-        for k, amount in enumerate(AMOUNTS)
-    ]
-    best = min(points, key=lambda point: point.mean)
-    return np.inf if points[0].within(best, _CLEARLY) else best.ratio
+        return [np.asarray(test) for _, test in folds]
+    return [np.flatnonzero(np.isin(rows, test)) for _, test in folds]
 
 
 def _at_amount(
@@ -232,62 +184,6 @@ def _at_amount(
     now = structure.at_amount(amount)
     point = solve_at(settings.plan, now, y, weight, 0.0, now.point, 1e-3).point
     return structure.at_amount(amount, point)
-
-
-def probabilities(scores: Array) -> Array:
-    """(rows, classes) from scores (scores, rows)."""
-    if len(scores) == 1:
-        return np.stack([expit(-scores[0]), expit(scores[0])], axis=1)
-    return np.asarray(softmax(scores, axis=0).T)
-
-
-def _log_losses(scores: Array, y: Ints) -> Array:
-    if len(scores) == 1:
-        return np.logaddexp(0.0, np.where(y > 0, -scores[0], scores[0]))
-    top = scores.max(axis=0)
-    own = scores[y, np.arange(len(y))]
-    return np.asarray(np.log(np.exp(scores - top).sum(axis=0)) + top - own)
-
-
-def _path_point(
-    settings: FitSettings,
-    ratio: float,
-    held_out: Sequence[Ints],
-    parts: Sequence[Array],
-    n_terms: float,
-    y: Ints,
-    weight: Array,
-) -> PathPoint:
-    order = np.concatenate(held_out)
-    labels, w = y[order], weight[order]
-    scores = np.concatenate(parts, axis=1)
-    logs = _log_losses(scores, labels)
-    # so many rows say nothing about smaller probabilities: one odd row must not decide
-    losses = np.minimum(logs, np.log(len(labels) + 1.0))
-    if settings.costs is not None:
-        decided = expected_costs(probabilities(scores), settings.costs).argmin(axis=1)
-        losses = settings.costs[labels, decided]
-    return PathPoint(ratio, losses, float(w @ logs / w.sum()), w, n_terms)
-
-
-def _path_points(
-    settings: FitSettings, paths: Sequence[FoldPath], y: Ints, weight: Array
-) -> list[PathPoint]:
-    if not paths:
-        return []
-    held_out = [p.held_out for p in paths]
-    return [
-        _path_point(
-            settings,
-            ratio,
-            held_out,
-            [p.scores[r] for p in paths],
-            float(np.mean([p.n_terms[r] for p in paths])),
-            y,
-            weight,
-        )
-        for r, ratio in enumerate(RATIOS)
-    ]
 
 
 def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
@@ -351,13 +247,13 @@ def _assembled(
     solution: Solution,
     ratio: float,
     weight: Array,
-    paths: Sequence[FoldPath],
-    at: int,
-    points: Sequence[PathPoint],
+    choice: Choice,
 ) -> AdditiveFit:
-    terms, point = structure.terms, solution.point
+    terms, point, points = structure.terms, solution.point, choice.points
     masses = slot_masses(terms, weight)
-    found, places = fitted_terms(names, terms, point, masses, settings.signs, paths, at)
+    found, places = fitted_terms(
+        names, terms, point, masses, settings.signs, choice.paths, choice.at
+    )
     problem = solution.details["problem"]
     amounts = tuple(
         TermAmounts(

@@ -10,16 +10,22 @@ a width that shrinks until the gap of the *true* criterion is small, so the cert
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
-from laconic.criteria.additive import AdditivePenalty, balance, row_gap
-from laconic.criteria.gray_zone import TruncatedLogistic
-from laconic.solvers.additive_terms import TermSet
+from laconic.solvers.additive_problem import (
+    AdditivePoint,
+    AdditiveProblem,
+    LossState,
+    certified_gap,
+    largest_group_penalty,
+    loss_slopes,
+    null_point,
+    slopes_by_term,
+)
 from laconic.solvers.solution import Solution, WhyStopped
 
 Array = NDArray[np.float64]
@@ -28,186 +34,13 @@ Array = NDArray[np.float64]
 _SETTLED = 0.05
 """A sweep that moves this share of what the first one moved ends the work on a quadratic model."""
 
+_LEAST_CONJUGATE = 20
+"""Conjugate steps when there is nothing else: fewer would need more Newton steps."""
+
+_REFRESH = 4
+"""Steps after which a preconditioner is made again."""
+
 OnCurvature = Callable[[Array, Array, NDArray[np.int64], NDArray[np.int64]], Array]
-
-
-@dataclass(frozen=True)
-class AdditiveProblem:
-    """Terms, labels (class codes), row weights and penalties of one convex problem."""
-
-    terms: TermSet
-    y: NDArray[np.int64]
-    weight: Array
-    group: Array
-    diagonal: Array
-    loss: TruncatedLogistic = field(default_factory=TruncatedLogistic)
-    n_classes: int = 2
-    signs: NDArray[np.int64] | None = None
-
-    @property
-    def monotone(self) -> NDArray[np.int64]:
-        """+1 (increasing), -1 (decreasing) or 0 for every term."""
-        if self.signs is None:
-            return np.zeros(len(self.group), dtype=np.int64)
-        return self.signs
-
-    def rises(self, t: int) -> Array:
-        """Rows whose product with the coordinates of a monotone term must be >= 0."""
-        knots = self.terms.terms[t].shape.basis[: self.terms.terms[t].n_knots]
-        return np.asarray(self.monotone[t] * np.diff(knots, axis=0))
-
-    @property
-    def n_scores(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
-
-    @property
-    def penalty(self) -> AdditivePenalty:
-        return AdditivePenalty(self.terms.owner, self.group, self.diagonal)
-
-    @property
-    def kinked(self) -> bool:
-        return max(self.loss.heights) > 0.0
-
-    def one_hot(self) -> Array:
-        hot = np.zeros((self.n_classes, len(self.y)))
-        hot[self.y, np.arange(len(self.y))] = 1.0
-        return hot
-
-
-@dataclass(frozen=True)
-class AdditivePoint:
-    """Intercepts (scores,), coordinates (scores, coordinates) and the scores of the rows."""
-
-    intercept: Array
-    coordinates: Array
-    scores: Array
-
-
-def null_point(problem: AdditiveProblem) -> AdditivePoint:
-    """All terms zero, intercept at the (clipped) log-odds of the class weights."""
-    K = problem.n_scores
-    share = np.bincount(problem.y, problem.weight, minlength=problem.n_classes)
-    share = np.maximum(share / share.sum(), 1e-12)
-    if K == 1:
-        low, high = max(problem.loss.p_min, 1e-12), min(problem.loss.p_max, 1 - 1e-12)
-        p = min(max(float(share[1]), low), high)
-        b = np.array([np.log(p) - np.log1p(-p)])
-    else:
-        b = np.log(share) - np.log(share).mean()
-    scores = np.repeat(b[:, None], len(problem.y), axis=1)
-    return AdditivePoint(b, np.zeros((K, problem.terms.n_coordinates)), scores)
-
-
-class _State:
-    """Slopes and curvatures of the rows at the current scores."""
-
-    def __init__(self, problem: AdditiveProblem, blur: float) -> None:
-        self.problem = problem
-        self.blur = blur
-        shape = (problem.n_scores, len(problem.y))
-        self.slopes, self.curves = np.empty(shape), np.empty(shape)
-        low, high = problem.loss.positions
-        heights, floors = problem.loss.heights, problem.loss.floors
-        finite = [-low if heights[0] > 0 else 0.0, high if heights[1] > 0 else 0.0]
-        self.zone = np.array([finite[0], heights[0], floors[0], finite[1], heights[1], floors[1]])
-
-    def loss(self, scores: Array) -> float:
-        from laconic.solvers.hot_additive_losses import binary_slopes, multinomial_slopes
-
-        p = self.problem
-        if p.n_scores == 1:
-            return float(
-                binary_slopes(
-                    scores[0], p.y, p.weight, self.zone, self.blur, self.slopes[0], self.curves[0]
-                )
-            )
-        return float(multinomial_slopes(scores, p.y, p.weight, self.slopes, self.curves))
-
-
-def loss_slopes(problem: AdditiveProblem, scores: Array) -> tuple[Array, Array]:
-    """Slopes and curvatures of the weighted loss at the scores."""
-    state = _State(problem, 1e-9)
-    state.loss(scores)
-    return state.slopes, state.curves
-
-
-def slopes_by_term(terms: TermSet, values: Array, wanted: NDArray[np.int64] | None = None) -> Array:
-    """sum_i values[k, i] z_i for every coordinate (of the wanted terms)."""
-    from laconic.solvers.hot_additive_rows import coordinate_sums
-
-    rows, packed = terms.packed
-    out = np.zeros((len(values), terms.n_coordinates))
-    coordinate_sums(
-        rows, packed, np.arange(len(terms.terms)) if wanted is None else wanted, values, out
-    )
-    return out
-
-
-def largest_group_penalty(problem: AdditiveProblem, weights: Array) -> float:
-    """Least lambda for which every term is zero when group = lambda * weights."""
-    slopes = slopes_by_term(problem.terms, loss_slopes(problem, null_point(problem).scores)[0])
-    norms = problem.penalty.norms(slopes)
-    some = problem.terms.rank > 0
-    return float((norms[some] / weights[some]).max(initial=0.0))
-
-
-def certified_gap(
-    problem: AdditiveProblem, point: AdditivePoint, slopes: Array, theta: Array | None = None
-) -> float:
-    """Upper bound on the distance of the criterion from its minimum (see criteria.additive).
-
-    ``slopes`` are c_i (p_i - y_i) for the dual probabilities p; ``theta`` their sums by term.
-    """
-    weight, hot = problem.weight, problem.one_hot()
-    safe = np.where(weight > 0, weight, 1.0)
-    if problem.n_scores == 1:
-        p1 = np.clip(hot[1] + slopes[0] / safe, 0.0, 1.0)
-        p = np.stack([1.0 - p1, p1])
-        hot_scores = hot[1:]
-    else:
-        p = np.clip(hot + slopes / safe, 0.0, 1.0)
-        hot_scores = hot
-    if theta is None:
-        theta = slopes_by_term(problem.terms, slopes)
-    theta = -theta
-    eps, q = balance(p, hot, weight)
-    if eps > 0.0:
-        p = (1.0 - eps) * p + eps * q[:, None]
-        share = q[1:] if problem.n_scores == 1 else q
-        drift = slopes_by_term(problem.terms, weight * (hot_scores - share[:, None]))
-        theta = (1.0 - eps) * theta + eps * drift
-    penalty = problem.penalty
-    rows = row_gap(point.scores, p, problem.y, weight, problem.loss)
-    g = point.coordinates
-    owner = problem.terms.owner
-    T = len(problem.group)
-    inner = np.bincount(owner, (theta * g).sum(axis=0), minlength=T)
-    bends = np.bincount(owner, 0.5 * (g**2).sum(axis=0) * problem.diagonal, minlength=T)
-    lifted = _lifted(problem, g, theta)
-    parts = problem.group * penalty.norms(g) + bends + penalty.conjugate(lifted) - inner
-    return rows + float(np.maximum(parts, 0.0).sum())
-
-
-def _lifted(problem: AdditiveProblem, g: Array, theta: Array) -> Array:
-    """th + R'nu with nu >= 0 for the monotone terms R g >= 0.
-
-    On the cone th'g <= (th + R'nu)'g, so the conjugate without constraint at any such point
-    bounds the one with it; nu is the multiplier that optimality asks for.
-    """
-    if not problem.monotone.any():
-        return theta
-    out = theta.copy()
-    for t in np.flatnonzero(problem.monotone):
-        part = problem.terms.owner == t
-        rises, own = problem.rises(int(t)), g[0, part]
-        if not len(rises) or not part.any():
-            continue
-        size = float(np.sqrt(own @ own))
-        wanted = problem.diagonal[part] * own
-        if size > 0:
-            wanted = wanted + problem.group[t] * own / size
-        out[0, part] += rises.T @ nnls(rises.T, wanted - theta[0, part])[0]
-    return out
 
 
 def solve_additive(
@@ -246,12 +79,13 @@ class _Descent:
 
     def __init__(self, problem: AdditiveProblem, start: AdditivePoint, blur: float) -> None:
         self.problem = problem
-        self.state = _State(problem, blur)
+        self.state = LossState(problem, blur)
         self.b = start.intercept.copy()
         self.g = start.coordinates.copy()
         self.scores = start.scores.copy()
         self.shift = np.zeros(len(problem.group))
         self.value = self.state.loss(self.scores) + problem.penalty.value(self.g)
+        self.blocks: tuple[Array, NDArray[np.int64]] | None = None
 
     @property
     def point(self) -> AdditivePoint:
@@ -274,6 +108,8 @@ class _Descent:
         while n_iter < max_iter:
             n_iter += 1
             before = self.value
+            if n_iter % _REFRESH == 0:
+                self.blocks = None
             decrease = self._step(work, on_curvature, n_conjugate)
             if on_curvature is not None:
                 small = small + 1 if abs(before - self.value) <= tol * abs(self.value) else 0
@@ -294,6 +130,8 @@ class _Descent:
             small = (
                 small + 1 if len(grown) == len(work) and decrease <= 1e-13 * abs(self.value) else 0
             )
+            if len(grown) != len(work):
+                self.blocks = None
             work = grown
             if small >= 3:
                 why = "stalled"
@@ -305,8 +143,8 @@ class _Descent:
     def _polished(self, work: NDArray[np.int64]) -> float:
         """A few exact Newton steps more, for results that agree to many digits; returns the gap."""
         for _ in range(4):
-            if self._step(work, None, 200) <= 1e-15 * abs(self.value):
-                break
+            self.blocks = None
+            self._step(work, None, 200)
         return certified_gap(self.problem, self.point, self.state.slopes)
 
     def _true_value(self) -> float:
@@ -334,65 +172,110 @@ class _Descent:
         return np.flatnonzero(on & (self.problem.terms.rank > 0))
 
     def _step(
-        self,
-        work: NDArray[np.int64],
-        on_curvature: OnCurvature | None,
-        n_conjugate: int,
+        self, work: NDArray[np.int64], on_curvature: OnCurvature | None, n_conjugate: int
     ) -> float:
-        from laconic.solvers.hot_additive import conjugate_steps, curvature_blocks, sweeps
-        from laconic.solvers.hot_additive_losses import curved
-
-        K = self.problem.n_scores
-        rows, packed = self.problem.terms.packed
-        rank = packed.rank[work]
-        H_start = np.concatenate([[0], np.cumsum(K * rank**2)]).astype(np.int64)
-        H = np.empty(H_start[-1])
-        pad = int((packed.size[work] + packed.width[work] + 2).max(initial=2))
-        curvature_blocks(rows, packed, work, self.state.curves, H, H_start, np.empty(pad * pad))
+        held = self.problem.group[work].any() or self.problem.monotone[work].any()
+        # amounts that follow the coordinates need every term moved all the way: term by term
+        jointly = on_curvature is None and not held
+        # without group penalties the blocks only precondition: older ones will do
+        if not jointly or self.blocks is None:
+            self.blocks = self._curvature_blocks(work)
         if on_curvature is not None:
-            diagonal = on_curvature(self.g, H, H_start, work)
+            diagonal = on_curvature(self.g, *self.blocks, work)
             self.problem = replace(self.problem, diagonal=diagonal)
             self.state.problem = self.problem
             self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
-        g, b = self.g.copy(), self.b.copy()
-        change = np.zeros_like(self.scores)
+        g, b, change = self.g.copy(), self.b.copy(), np.zeros_like(self.scores)
         slope = self.state.slopes
-        residual = slope.copy()
-        penalties = (self.problem.diagonal, self.problem.group, self.problem.monotone)
-        model = (self.state.curves, residual, change, b)
-        done = sweeps(
-            rows, packed, work, H, H_start, *penalties, g, self.shift, *model, 3, _SETTLED
-        )
-        if (done < 0 or K > 1) and n_conjugate:
-            if K > 1:
-                # the sweeps lowered an upper bound of the model; from here on it is the model
-                curved(self.state.curves, change, residual)
-                residual += slope
-            free = (self.shift[work] < np.inf) & (self.problem.monotone[work] == 0)
-            on = work[free]
-            at = np.searchsorted(work, on)
-            conjugate_steps(
-                rows, packed, on, H, H_start[at], self.problem.diagonal, g, self.shift, *model,
-                n_conjugate, 1e-2 if n_conjugate <= 30 else 1e-16,
-            )  # fmt: skip
-            sweeps(rows, packed, work, H, H_start, *penalties, g, self.shift, *model, 1, _SETTLED)
+        model = (self.state.curves, slope.copy(), change, b)
+        if jointly:
+            self.shift[work] = 0.0
+            self._conjugate(work, self.blocks[1], g, model, max(n_conjugate, _LEAST_CONJUGATE))
+        else:
+            self._term_by_term(work, g, model, n_conjugate)
         return self._line_search(g - self.g, b - self.b, change, slope)
+
+    def _conjugate(
+        self,
+        work: NDArray[np.int64],
+        H_start: NDArray[np.int64],
+        g: Array,
+        model: tuple[Array, Array, Array, Array],
+        n_steps: int,
+    ) -> None:
+        from laconic.solvers.hot_additive import conjugate_steps
+
+        assert self.blocks is not None
+        stop = 1e-2 if n_steps <= 30 else 1e-10
+        terms = (*self.problem.terms.packed, work, self.blocks[0], H_start)
+        conjugate_steps(*terms, self.problem.diagonal, g, self.shift, *model, n_steps, stop)
+
+    def _term_by_term(
+        self,
+        work: NDArray[np.int64],
+        g: Array,
+        model: tuple[Array, Array, Array, Array],
+        n_conjugate: int,
+    ) -> None:
+        """Sweeps; if they have not settled, conjugate gradients over terms that are not zero."""
+        from laconic.solvers.hot_additive import sweeps
+        from laconic.solvers.hot_additive_losses import curved
+
+        assert self.blocks is not None
+        p, (curves, residual, change, _) = self.problem, model
+        terms = (*p.terms.packed, work, *self.blocks, p.diagonal, p.group, p.monotone)
+        done = sweeps(*terms, g, self.shift, *model, 3, _SETTLED)
+        if not n_conjugate or (done > 0 and p.n_scores == 1):
+            return
+        if p.n_scores > 1:
+            # the sweeps lowered an upper bound of the model; from here on it is the model
+            curved(curves, change, residual)
+            residual += self.state.slopes
+        free = (self.shift[work] < np.inf) & (p.monotone[work] == 0)
+        self._conjugate(work[free], self.blocks[1][:-1][free], g, model, n_conjugate)
+        sweeps(*terms, g, self.shift, *model, 1, _SETTLED)
+
+    def _curvature_blocks(self, work: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+        """H of every term in ``work``, one block after the other, and where each starts."""
+        from laconic.solvers.hot_additive import curvature_blocks
+
+        rows, packed = self.problem.terms.packed
+        sizes = self.problem.n_scores * packed.rank[work] ** 2
+        H_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        H = np.empty(H_start[-1])
+        pad = int((packed.size[work] + packed.width[work] + 2).max(initial=2))
+        curvature_blocks(rows, packed, work, self.state.curves, H, H_start, np.empty(pad * pad))
+        return H, H_start
 
     def _line_search(self, dg: Array, db: Array, change: Array, slope: Array) -> float:
         penalty = self.problem.penalty
         old = penalty.value(self.g)
         promised = float((slope * change).sum()) + penalty.value(self.g + dg) - old
+        # at the end the step is more exact than the value: it may lose what rounding loses
+        slack = 1e-14 * abs(self.value)
         step = 1.0
         for _ in range(40):
             scores = self.scores + step * change
             g = self.g + step * dg
             value = self.state.loss(scores) + penalty.value(g)
-            if value <= self.value + 1e-4 * step * min(promised, 0.0) or step < 1e-9:
+            if value <= self.value + 1e-4 * step * min(promised, 0.0) + slack or step < 1e-9:
                 break
             step *= 0.5
-        if value > self.value:
+        if value > self.value + slack:
             self.value = self.state.loss(self.scores) + old
             return 0.0
         decrease = self.value - value
         self.g, self.b, self.scores, self.value = g, self.b + step * db, scores, value
         return decrease
+
+
+__all__ = [
+    "AdditivePoint",
+    "AdditiveProblem",
+    "certified_gap",
+    "largest_group_penalty",
+    "loss_slopes",
+    "null_point",
+    "slopes_by_term",
+    "solve_additive",
+]

@@ -51,12 +51,14 @@ class Smoothness:
         bend, line = _equal(terms, len(self.terms.terms), 1.0 if fixed is None else fixed)
         return Smoothness(terms, np.append(self.bend, bend), np.append(self.line, line))
 
-    def by_column(self, n_columns: int) -> Array:
-        """(bend, line) of the single terms, placed by column; 1 where a column has no term."""
-        out = np.ones((2, n_columns))
+    def guided(self, other: Smoothness) -> Smoothness:
+        """The amounts of ``other`` where it has a term of the same columns."""
+        known = {term.columns: t for t, term in enumerate(other.terms.terms)}
+        out = self.copy()
         for t, term in enumerate(self.terms.terms):
-            if len(term.columns) == 1:
-                out[:, term.columns[0]] = self.bend[t], self.line[t]
+            if term.columns in known:
+                out.bend[t] = other.bend[known[term.columns]]
+                out.line[t] = other.line[known[term.columns]]
         return out
 
     @cached_property

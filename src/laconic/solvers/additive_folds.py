@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from laconic.solvers.additive import AdditivePoint
 from laconic.solvers.additive_path import (
     AdditivePlan,
     PairRule,
+    Stage,
     Structure,
     build,
     solve_at,
@@ -25,13 +26,10 @@ Ints = NDArray[np.int64]
 RATIOS = (0.0, 1e-3, 5e-3, 2.5e-2, 1e-1)
 """Group penalties of the path, as shares of the one that empties the model."""
 
-SELECTIONS = {"best": 0.0, "half-se": 0.5, "1se": 1.0}
-"""Standard errors of the held-out loss that are given away for fewer terms."""
+AMOUNTS = (400.0, 60.0, 10.0, 1.5, 0.25, 0.05)
+"""Common amounts of smoothness of the weak pairs, tried in turn while held-out rows gain."""
 
-AMOUNTS = (np.inf, 1000.0, 250.0, 60.0)
-"""Common amounts of smoothness of the weak pairs; infinite: without them."""
-
-_PATH_TOL = 1e-2
+_PATH_TOL, _FOLD_TOL = 1e-2, 3e-3
 
 
 @dataclass(frozen=True)
@@ -58,75 +56,105 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class FoldPath:
-    """What one fold brings: held-out scores, numbers of terms and shapes along its path."""
-
-    held_out: Ints
-    scores: tuple[Array, ...]
-    n_terms: tuple[int, ...]
-    terms: TermSet
-    coordinates: tuple[Array, ...]
-
-
-@dataclass(frozen=True)
-class OpenFold:
-    """One fold: weights without its rows, structure, and its fit at each amount of weak pairs."""
+class Fold:
+    """One fold: weights without its rows, structure, and its fit at the last amount looked at."""
 
     held_out: Ints
     inside: Array
     structure: Structure
-    points: tuple[AdditivePoint, ...]
+    point: AdditivePoint
+
+    @property
+    def scores(self) -> Array:
+        return self.point.scores[:, self.held_out]
+
+
+@dataclass(frozen=True)
+class FoldPath:
+    """What one fold brings: held-out scores, numbers of terms and shapes along its path."""
+
+    fold: Fold
+    kept: Ints
+    scores: tuple[Array, ...]
+    n_terms: tuple[int, ...]
+    coordinates: tuple[Array, ...]
+
+    @property
+    def held_out(self) -> Ints:
+        return self.fold.held_out
+
+    @property
+    def terms(self) -> TermSet:
+        return self.fold.structure.terms
 
 
 def open_fold(
     plan: AdditivePlan,
-    singles: TermSet,
+    held_out: Ints,
     y: Ints,
     weight: Array,
-    held_out: Ints,
+    singles: TermSet,
     pairs: PairRule,
-    guess: Array | None,
-) -> OpenFold:
-    """Repeat everything without the held-out rows; fit at every amount of weak pairs."""
+    guess: Sequence[Stage],
+) -> Fold:
+    """Repeat everything without the held-out rows; fit without weak pairs.
+
+    ``guess``, from all rows, only saves time: the fit is certified to be within ``_FOLD_TOL`` of
+    the optimum of its own rows.
+    """
     inside = weight.copy()
     inside[held_out] = 0.0
     structure = build(plan, singles, y, inside, pairs, guess)
-    points: list[AdditivePoint] = []
-    start = structure.point
-    for amount in AMOUNTS if structure.weak.any() else AMOUNTS[:1]:
-        now = structure.at_amount(amount, start)
-        point = solve_at(plan, now, y, inside, 0.0, now.point, 1e-3).point
-        points.append(point)
-        start = point if np.isfinite(amount) else start
-    return OpenFold(held_out, inside, structure, tuple(points))
+    strong = structure.at_amount(np.inf)
+    point = solve_at(plan, strong, y, inside, 0.0, strong.point, _FOLD_TOL).point
+    return Fold(held_out, inside, structure, structure.widened(point))
 
 
-def fold_path(
-    plan: AdditivePlan, fold: OpenFold, y: Ints, ratios: Sequence[float], amount: float
-) -> FoldPath:
-    """Scores of the held-out rows along the path of group penalties."""
-    inside, held_out = fold.inside, fold.held_out
-    if np.isfinite(amount) and fold.structure.weak.any():
-        point = fold.points[AMOUNTS.index(amount)]
-        structure = fold.structure.at_amount(amount, point)
-    else:
-        point, structure = fold.points[0], fold.structure.at_amount(np.inf)
-    shown, before = point, np.full(1, -1)
-    scores, counts, shapes = [], [], []
-    for ratio in ratios:
-        if ratio > 0.0:
-            tol = _PATH_TOL if plan.relaxed else 1e-3
-            point = solve_at(plan, structure, y, inside, ratio, point, tol).point
-        kept = support(structure.terms, point)
-        if ratio == 0.0 or not plan.relaxed:
-            shown = point
-        elif not np.array_equal(kept, before):
-            shown = refit(plan, structure, y, inside, kept, point)
-        before = kept
-        scores.append(shown.scores[:, held_out])
-        counts.append(len(kept))
-        shapes.append(shown.coordinates)
-    return FoldPath(held_out, tuple(scores), tuple(counts), structure.terms, tuple(shapes))
+def fold_scaled(plan: AdditivePlan, fold: Fold, y: Ints, factor: float) -> Fold:
+    """The same fold, without weak pairs, with all amounts of smoothness times ``factor``."""
+    structure = fold.structure.scaled(factor)
+    strong = structure.at_amount(np.inf, fold.point)
+    point = solve_at(plan, strong, y, fold.inside, 0.0, strong.point, _FOLD_TOL).point
+    return replace(fold, structure=structure, point=structure.widened(point))
+
+
+def fold_at_amount(plan: AdditivePlan, fold: Fold, y: Ints, amount: float) -> Fold:
+    """The same fold with its weak pairs at one common amount."""
+    if not fold.structure.weak.any():
+        return fold
+    now = fold.structure.at_amount(amount, fold.point)
+    point = solve_at(plan, now, y, fold.inside, 0.0, fold.point, _FOLD_TOL).point
+    return replace(fold, point=point)
+
+
+def path_start(fold: Fold, amount: float) -> FoldPath:
+    """The path of a fold that was fitted at ``amount``: its point without group penalty."""
+    structure = fold.structure.at_amount(amount, fold.point)
+    point = structure.point
+    chosen = replace(fold, structure=structure, point=point)
+    kept = support(structure.terms, point)
+    return FoldPath(chosen, kept, (fold.scores,), (len(kept),), (point.coordinates,))
+
+
+def path_step(plan: AdditivePlan, path: FoldPath, y: Ints, ratio: float) -> FoldPath:
+    """One larger group penalty; its terms are refitted without it if the plan is relaxed."""
+    fold = path.fold
+    tol = _PATH_TOL if plan.relaxed else _FOLD_TOL
+    point = solve_at(plan, fold.structure, y, fold.inside, ratio, fold.point, tol).point
+    kept = support(fold.structure.terms, point)
+    scores, shapes = point.scores[:, fold.held_out], point.coordinates
+    if plan.relaxed and np.array_equal(kept, path.kept):
+        scores, shapes = path.scores[-1], path.coordinates[-1]
+    elif plan.relaxed:
+        shown = refit(plan, fold.structure, y, fold.inside, kept, point)
+        scores, shapes = shown.scores[:, fold.held_out], shown.coordinates
+    return FoldPath(
+        replace(fold, point=point),
+        kept,
+        (*path.scores, scores),
+        (*path.n_terms, len(kept)),
+        (*path.coordinates, shapes),
+    )
 
 
 def refit(
@@ -139,10 +167,15 @@ def refit(
 ) -> AdditivePoint:
     """The kept terms without group penalty, the others at zero."""
     part = structure.part(kept, start)
-    point = solve_at(plan, part, y, weight, 0.0, part.point, 1e-3).point
+    point = solve_at(plan, part, y, weight, 0.0, part.point, _FOLD_TOL).point
     g = np.zeros_like(start.coordinates)
     g[:, np.isin(structure.terms.owner, kept)] = point.coordinates
     return AdditivePoint(point.intercept, g, point.scores)
+
+
+def standard_errors(selection: str) -> float:
+    """Standard errors of the held-out loss that are given away for fewer terms."""
+    return {"best": 0.0, "half-se": 0.5, "1se": 1.0}[selection]
 
 
 def choose(points: Sequence[PathPoint], selection: str, max_terms: int | None) -> int:
@@ -151,6 +184,6 @@ def choose(points: Sequence[PathPoint], selection: str, max_terms: int | None) -
     if not allowed:
         return min(range(len(points)), key=lambda i: points[i].n_terms)
     best = min(allowed, key=lambda i: points[i].mean)
-    share = SELECTIONS[selection]
+    share = standard_errors(selection)
     near = [i for i in allowed if points[i].within(points[best], share)]
     return min(near, key=lambda i: (points[i].n_terms, points[i].mean))

@@ -25,34 +25,39 @@ def coarse_cells(terms: TermSet, columns: NDArray[np.int64]) -> NDArray[np.uint8
 
 
 def screen_pairs(
-    terms: TermSet, columns: NDArray[np.int64], slopes: Array, curves: Array, n_pairs: int
-) -> list[tuple[int, int]]:
-    """The ``n_pairs`` pairs of ``columns`` with the largest positive gain, best first."""
+    terms: TermSet, columns: NDArray[np.int64], slopes: Array, curves: Array
+) -> tuple[list[tuple[int, int]], Array]:
+    """All pairs of ``columns`` by decreasing gain, and the gains."""
     from laconic.solvers.hot_additive_rows import pair_gains
 
-    if n_pairs == 0 or len(columns) < 2:
-        return []
+    if len(columns) < 2:
+        return [], np.zeros(0)
     sizes = np.array([terms.coarse[j].axis.size for j in columns], dtype=np.int64)
     gains = np.full((len(columns), len(columns)), -np.inf)
     pair_gains(coarse_cells(terms, columns), sizes, slopes, curves, _RIDGE, gains)
-    order = np.argsort(-gains, axis=None, kind="stable")[:n_pairs]
-    best = [divmod(int(flat), len(columns)) for flat in order]
-    return [(int(columns[a]), int(columns[b])) for a, b in best if gains[a, b] > 0]
+    first, second = np.triu_indices(len(columns), 1)
+    order = np.argsort(-gains[first, second], kind="stable")
+    first, second = first[order], second[order]
+    pairs = [(int(columns[a]), int(columns[b])) for a, b in zip(first, second, strict=True)]
+    return pairs, gains[first, second]
 
 
 def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) -> Array:
-    """log of (evidence with the term / evidence without it), for the terms from ``first`` on.
+    """log of (evidence with the term / evidence without it) at every amount of a grid.
+
+    One row for each term from ``first`` on; -inf for terms that no row sees.
 
     At the fit without them, with th the sums of slopes and H the curvatures of a term, a normal
     prior of precision l R gives (1/2) sum_j [th_j^2 / (h_j + l r_j) - log(1 + h_j / (l r_j))] with
-    the diagonal of H, where the basis is nearly orthogonal; l is the best of a grid.
+    the diagonal of H, where the basis is nearly orthogonal.
     """
     from laconic.solvers.hot_additive import curvature_blocks
 
     rows, packed = terms.packed
     work = np.arange(first, len(terms.terms))
+    amounts = 10.0 ** np.arange(-2.0, 4.5, 0.5)
     if len(work) == 0:
-        return np.zeros(0)
+        return np.zeros((0, len(amounts)))
     theta = slopes_of(terms, slopes, work)
     K, rank = len(slopes), packed.rank[work]
     H_start = np.concatenate([[0], np.cumsum(K * rank**2)]).astype(np.int64)
@@ -60,19 +65,17 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
     pad = int((packed.size[work] + packed.width[work] + 2).max())
     curvature_blocks(rows, packed, work, curves, H, H_start, np.empty(pad * pad))
     units = roughness_units(terms)
-    out = np.zeros(len(work))
-    amounts = 10.0 ** np.arange(-2.0, 4.5, 0.5)
+    out = np.full((len(work), len(amounts)), -np.inf)
     for w, t in enumerate(work):
         r, s = int(rank[w]), int(packed.start[t])
         if r == 0:
-            out[w] = -np.inf
             continue
         blocks = H[H_start[w] : H_start[w + 1]].reshape(K, r, r)
         h = np.diagonal(blocks, axis1=1, axis2=2)
         rough = np.maximum(terms.rough[s : s + r], units[t]) / units[t]
         prior = amounts[:, None, None] * rough
         value = theta[:, s : s + r] ** 2 / (h + prior) - np.log1p(h / prior)
-        out[w] = 0.5 * float(value.sum(axis=(1, 2)).max())
+        out[w] = 0.5 * value.sum(axis=(1, 2))
     return out
 
 

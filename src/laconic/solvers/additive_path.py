@@ -8,6 +8,7 @@ again, weights learned again, so that held-out rows know nothing of the choice t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -37,6 +38,8 @@ _LEAST_NORM = 1e-3
 _NEGLIGIBLE = 1e-3
 _PAIR_COLUMNS = 120
 _PAIR_EVIDENCE = 1.5
+_FEW_PAIRS = 45
+_GUESS_TOL, _GUIDED_STEPS = 1e-2, 3
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,29 @@ class AdditivePlan:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """Amounts and point at the end of one search by evidence: single terms, then strong pairs."""
+
+    smoothness: Smoothness
+    point: AdditivePoint
+
+    def carried(self, terms: TermSet) -> AdditivePoint:
+        """The point on other terms: zero for those that are not known."""
+        from laconic.solvers.hot_additive_rows import score_change
+
+        own, point = self.smoothness.terms, self.point
+        known = {term.columns: t for t, term in enumerate(own.terms)}
+        g = np.zeros((len(point.coordinates), terms.n_coordinates))
+        for t, term in enumerate(terms.terms):
+            if term.columns in known:
+                at, to, rank = own.start[known[term.columns]], terms.start[t], terms.rank[t]
+                g[:, to : to + rank] = point.coordinates[:, at : at + rank]
+        scores = np.empty((len(g), terms.rows.n_rows))
+        score_change(*terms.packed, np.flatnonzero(terms.rank > 0), g, point.intercept, scores)
+        return AdditivePoint(point.intercept, g, scores)
+
+
+@dataclass(frozen=True)
 class Structure:
     """Terms, their quadratic penalties, their group weights and the fit without group penalty.
 
@@ -75,6 +101,14 @@ class Structure:
     group_weights: Array
     point: AdditivePoint
     weak: NDArray[np.bool_]
+    stages: tuple[Stage, ...] = ()
+
+    @property
+    def every_pair(self) -> bool:
+        """Are all pairs of its columns among the terms?"""
+        n_pairs = sum(len(term.columns) == 2 for term in self.terms.terms)
+        d = len(self.terms.terms) - n_pairs
+        return 2 * n_pairs == d * (d - 1)
 
     @property
     def diagonal(self) -> Array:
@@ -93,6 +127,18 @@ class Structure:
         start = AdditivePoint(point.intercept, g, scores)
         return Structure(terms, amounts, self.group_weights[kept], start, self.weak[kept])
 
+    def scaled(self, factor: float) -> Structure:
+        """All amounts of smoothness times ``factor``."""
+        own = self.smoothness
+        amounts = Smoothness(own.terms, factor * own.bend, factor * own.line)
+        return replace(self, smoothness=amounts)
+
+    def widened(self, point: AdditivePoint) -> AdditivePoint:
+        """A point without the weak pairs as one with them, at zero."""
+        g = np.zeros((len(point.coordinates), self.terms.n_coordinates))
+        g[:, ~self.weak[self.terms.owner]] = point.coordinates
+        return AdditivePoint(point.intercept, g, point.scores)
+
     def at_amount(self, amount: float, point: AdditivePoint | None = None) -> Structure:
         """Weak pairs at one common amount; without them when it is infinite."""
         point = self.point if point is None else point
@@ -100,10 +146,14 @@ class Structure:
             kept = np.flatnonzero(~self.weak)
             return self.part(kept, point) if self.weak.any() else self
         units = roughness_units(self.terms)
+        bend, line = self.smoothness.bend, self.smoothness.line
+        if self.every_pair:
+            # what all pairs tell together needs single terms as free as they are
+            bend, line = np.minimum(bend, amount / units), np.minimum(line, amount)
         amounts = Smoothness(
             self.terms,
-            np.where(self.weak, amount / units, self.smoothness.bend),
-            np.where(self.weak, amount, self.smoothness.line),
+            np.where(self.weak, amount / units, bend),
+            np.where(self.weak, amount, line),
         )
         weights = adaptive_weights(self.terms, point)
         return Structure(self.terms, amounts, weights, point, self.weak)
@@ -153,31 +203,48 @@ def build(
     y: Ints,
     weight: Array,
     pairs: PairRule,
-    guess: Array | None = None,
+    guess: Sequence[Stage] = (),
 ) -> Structure:
     """Terms, smoothness and group weights from the rows of ``singles``.
 
-    ``guess`` = (bend, line) amounts of all single terms, where the evidence starts.
+    ``guess`` are the stages of a structure on (nearly) the same rows: where the search starts.
     """
-    kept = wide_screen(plan, singles, y, weight)
-    base = singles.subset(kept)
+    base = singles.subset(wide_screen(plan, singles, y, weight))
     first = Smoothness.start(base, plan.smoothness)
-    if guess is not None:
-        first = Smoothness(base, guess[0, kept], guess[1, kept])
-    n_iter = 12 if guess is None else 7
-    smooth, point = evidence_fit(plan, base, y, weight, first, max_iter=n_iter)
+    smooth, point = _guessed_fit(plan, base, y, weight, first, None, guess[:1])
+    stages = [Stage(smooth, point)]
     strong, weak = pairs.candidates(plan, singles, base, y, weight, point)
     if strong:
         terms = base.extended(strong)
+        first = smooth.extended(terms, plan.smoothness)
         start = _widened(point, terms)
-        smooth, point = evidence_fit(
-            plan, terms, y, weight, smooth.extended(terms, plan.smoothness), start, n_iter
-        )
+        smooth, point = _guessed_fit(plan, terms, y, weight, first, start, guess[1:])
+        stages.append(Stage(smooth, point))
     terms = smooth.terms.extended(weak)
     smooth = smooth.extended(terms, plan.smoothness)
     point = _widened(point, terms)
     shared = np.arange(len(terms.terms)) >= len(terms.terms) - len(weak)
-    return Structure(terms, smooth, adaptive_weights(terms, point), point, shared)
+    weights = adaptive_weights(terms, point)
+    return Structure(terms, smooth, weights, point, shared, tuple(stages))
+
+
+def _guessed_fit(
+    plan: AdditivePlan,
+    terms: TermSet,
+    y: Ints,
+    weight: Array,
+    first: Smoothness,
+    start: AdditivePoint | None,
+    guess: Sequence[Stage],
+) -> tuple[Smoothness, AdditivePoint]:
+    """Evidence from ``first``; or from a guess, after a fit at its amounts, in few steps."""
+    if not guess or plan.smoothness is not None:
+        return evidence_fit(plan, terms, y, weight, first, start)
+    first = first.guided(guess[0].smoothness)
+    plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
+    problem = plain.problem(terms, y, weight, first.diagonal())
+    point = solve_additive(problem, guess[0].carried(terms), tol=_GUESS_TOL, max_iter=12).point
+    return evidence_fit(plan, terms, y, weight, first, point, _GUIDED_STEPS)
 
 
 def _widened(point: AdditivePoint, terms: TermSet) -> AdditivePoint:
@@ -225,17 +292,29 @@ class PairRule:
         free = [t for t in range(len(base.terms)) if plan.sign_of(base.terms[t].columns) == 0]
         best = sorted(free, key=lambda t: -norms[t])[:_PAIR_COLUMNS]
         columns = np.array(sorted(base.terms[t].columns[0] for t in best), dtype=np.int64)
-        chosen = screen_pairs(singles, columns, slopes, curves, self.most)
-        more = self.grids(chosen)
+        pairs, gains = screen_pairs(singles, columns, slopes, curves)
+        n_good = int((gains[: self.most] > 0).sum())
         if self.forced:
-            return more, ()
-        looked_at = max(1.0, 0.5 * len(columns) * (len(columns) - 1))
-        gains = log_bayes_factors(singles.extended(more), len(singles.terms), slopes, curves)
-        least = _PAIR_EVIDENCE * np.log(looked_at)
-        strong = tuple(t for t, gain in zip(more, gains, strict=True) if gain > least)
-        weak = tuple(t for t, gain in zip(more, gains, strict=True) if gain <= least)
-        n_weak = max(0, len(base.terms) - len(strong))
-        return strong, () if self.alone else tuple(t for t in weak if t.shape.rank)[:n_weak]
+            return self.grids(pairs[:n_good]), ()
+        every = self._every(singles, columns, len(pairs), float(weight.sum()))
+        more = self.grids(pairs if every else pairs[:n_good])
+        table = log_bayes_factors(singles.extended(more), len(singles.terms), slopes, curves)
+        strong = table.max(axis=1, initial=-np.inf) > _PAIR_EVIDENCE * np.log(max(1, len(pairs)))
+        rest = np.flatnonzero(~strong & np.isfinite(table).all(axis=1))
+        if self.alone:
+            rest = rest[:0]
+        elif not every:
+            rest = rest[: max(0, len(base.terms) - int(strong.sum()))]
+        return tuple(more[t] for t in np.flatnonzero(strong)), tuple(more[t] for t in rest)
+
+    def _every(self, singles: TermSet, columns: Ints, n_pairs: int, total_weight: float) -> bool:
+        """So few pairs of so few cells that the rows can tell all of them at once."""
+        if self.alone or n_pairs > _FEW_PAIRS:
+            return False
+        most = [min(singles.coarse[j].axis.size - 1, singles.rank[j]) for j in columns]
+        cells = np.array(most, dtype=float)
+        freedom = cells.sum() + 0.5 * (cells.sum() ** 2 - (cells**2).sum())
+        return bool(2.0 * freedom <= total_weight)
 
 
 def wide_screen(plan: AdditivePlan, singles: TermSet, y: Ints, weight: Array) -> list[int]:

@@ -51,6 +51,12 @@ class TermSet:
     rows: EncodedRows
     coarse: tuple[CoarseAxis, ...]
     terms: tuple[Term, ...]
+    places: CoarseRows | None = None
+
+    @cached_property
+    def coarse_rows(self) -> CoarseRows:
+        """Shared by all sets made from this one on the same rows."""
+        return CoarseRows(self.rows, self.coarse) if self.places is None else self.places
 
     @cached_property
     def rank(self) -> NDArray[np.int64]:
@@ -75,10 +81,11 @@ class TermSet:
         return int(self.rank.sum())
 
     def extended(self, more: Sequence[Term]) -> TermSet:
-        return TermSet(self.rows, self.coarse, (*self.terms, *more))
+        return TermSet(self.rows, self.coarse, (*self.terms, *more), self.coarse_rows)
 
     def subset(self, kept: Sequence[int]) -> TermSet:
-        return TermSet(self.rows, self.coarse, tuple(self.terms[t] for t in kept))
+        kept_terms = tuple(self.terms[t] for t in kept)
+        return TermSet(self.rows, self.coarse, kept_terms, self.coarse_rows)
 
     def on(self, rows: EncodedRows) -> TermSet:
         """The same terms on other rows."""
@@ -97,7 +104,8 @@ class TermSet:
         terms = self.terms
         ends = np.cumsum([0, *(t.shape.basis.size for t in terms)])
         flat = [t.shape.basis.ravel() for t in terms]
-        return pack_rows(self.rows, self.coarse), Terms(
+        pairs = [t.columns for t in terms if t.width]
+        return self.coarse_rows.packed(pairs), Terms(
             np.array([t.columns[0] for t in terms], dtype=np.int64),
             np.array([t.columns[1] if t.width else -1 for t in terms], dtype=np.int64),
             np.array([t.size for t in terms], dtype=np.int64),
@@ -110,18 +118,39 @@ class TermSet:
         )
 
 
-def pack_rows(rows: EncodedRows, coarse: Sequence[CoarseAxis]) -> Rows:
-    from laconic.solvers.hot_additive_rows import Rows
+class CoarseRows:
+    """Rows on the coarse axes of pairs: the columns asked for so far, in one store."""
 
-    most = max((len(c.index) for c in coarse), default=1)
-    index = np.zeros((max(1, len(coarse)), most), dtype=np.uint8)
-    base = np.zeros(index.shape, dtype=np.float32)
-    step = np.zeros(index.shape, dtype=np.float32)
-    for j, c in enumerate(coarse):
-        index[j, : len(c.index)] = c.index
-        base[j, : len(c.index)] = c.base
-        step[j, : len(c.index)] = c.step
-    return Rows(rows.index, rows.fraction, rows.fraction_row, index, base, step)
+    def __init__(self, rows: EncodedRows, coarse: Sequence[CoarseAxis]) -> None:
+        self._rows, self._coarse = rows, coarse
+        nowhere = np.full(max(1, len(rows.axes)), -1, dtype=np.int64)
+        nothing = np.empty((0, rows.n_rows), dtype=np.uint8)
+        # replaced as a whole, so that folds in threads never see half of it
+        self._store = nowhere, nothing, nothing.astype(np.float32)
+
+    def packed(self, pairs: Sequence[tuple[int, ...]] = ()) -> Rows:
+        """The rows as flat arrays, with the coarse places of at least the columns in ``pairs``."""
+        from laconic.solvers.hot_additive_rows import Rows
+
+        place, slots, ways = self._store
+        new = [j for j in sorted({j for pair in pairs for j in pair}) if place[j] < 0]
+        if new:
+            place = place.copy()
+            place[new] = len(slots) + np.arange(len(new))
+            found = [self._column(j) for j in new]
+            slots = np.concatenate([slots, *(slot[None, :] for slot, _ in found)])
+            ways = np.concatenate([ways, *(way[None, :] for _, way in found)])
+            self._store = place, slots, ways
+        rows = self._rows
+        return Rows(rows.index, rows.fraction, rows.fraction_row, place, slots, ways)
+
+    def _column(self, j: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Coarse slot and the way to the next one, for every row."""
+        axis, slot = self._coarse[j], self._rows.index[j]
+        way, row = axis.base[slot], self._rows.fraction_row[j]
+        if row >= 0:
+            way += axis.step[slot] * self._rows.fraction[row]
+        return axis.index[slot], way
 
 
 def bare(columns: Sequence[tuple[int, ...]], axes: Sequence[tuple[Axis, ...]]) -> Terms:
@@ -157,7 +186,7 @@ def single_terms(
 
     axes = [(axis,) for axis in rows.axes]
     packed = bare([(j,) for j in range(len(axes))], axes)
-    plain = pack_rows(rows, ())
+    plain = CoarseRows(rows, ()).packed()
     terms, learned = [], []
     total = float(weight.sum())
     for j, (axis,) in enumerate(axes):
@@ -178,7 +207,7 @@ def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Array) -
 
     axes = [(base.coarse[a].axis, base.coarse[b].axis) for a, b in pairs]
     packed = bare(pairs, axes)
-    plain = pack_rows(base.rows, base.coarse)
+    plain = base.coarse_rows.packed(pairs)
     total = float(weight.sum())
     terms = []
     for t, (a, b) in enumerate(axes):

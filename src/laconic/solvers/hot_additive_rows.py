@@ -9,7 +9,7 @@ the end, where it adds nothing.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -20,14 +20,14 @@ Ints = NDArray[np.int64]
 
 
 class Rows(NamedTuple):
-    """Encoded rows, and how each column is read on its coarse axis."""
+    """Encoded rows; and, for the columns that pairs read, their place on the coarse axis."""
 
     slots: NDArray[np.uint8]
     fraction: NDArray[np.float32]
     fraction_row: NDArray[np.int64]
-    coarse: NDArray[np.uint8]
-    base: NDArray[np.float32]
-    step: NDArray[np.float32]
+    coarse_row: NDArray[np.int64]
+    coarse_slots: NDArray[np.uint8]
+    coarse_fraction: NDArray[np.float32]
 
 
 class Terms(NamedTuple):
@@ -42,28 +42,6 @@ class Terms(NamedTuple):
     basis_start: NDArray[np.int64]
     basis: NDArray[np.float64]
     knots: NDArray[np.int64]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _cell(
-    rows: Rows,
-    a: int,
-    b: int,
-    width: int,
-    i: int,
-) -> Any:
-    """First cell of row i on the grid of columns a and b, and the two fractions."""
-    ka = rows.slots[a, i]
-    kb = rows.slots[b, i]
-    ra = rows.fraction_row[a]
-    rb = rows.fraction_row[b]
-    fa = np.float64(rows.base[a, ka])
-    fb = np.float64(rows.base[b, kb])
-    if ra >= 0:
-        fa += rows.step[a, ka] * rows.fraction[ra, i]
-    if rb >= 0:
-        fb += rows.step[b, kb] * rows.fraction[rb, i]
-    return np.int64(rows.coarse[a, ka]) * width + np.int64(rows.coarse[b, kb]), fa, fb
 
 
 @njit(cache=True, nogil=True)
@@ -81,14 +59,20 @@ def slot_sums(
     b = terms.second[t]
     if b >= 0:
         width = terms.width[t]
+        ka = rows.coarse_slots[rows.coarse_row[a]]
+        kb = rows.coarse_slots[rows.coarse_row[b]]
+        fa = rows.coarse_fraction[rows.coarse_row[a]]
+        fb = rows.coarse_fraction[rows.coarse_row[b]]
         for i in range(n):
-            cell, fa, fb = _cell(rows, a, b, width, i)
-            low = values[i] * (1.0 - fa)
-            high = values[i] * fa
-            out[cell] += low * (1.0 - fb)
-            out[cell + 1] += low * fb
-            out[cell + width] += high * (1.0 - fb)
-            out[cell + width + 1] += high * fb
+            cell = np.int64(ka[i]) * width + np.int64(kb[i])
+            high = values[i] * fa[i]
+            low = values[i] - high
+            low_next = low * fb[i]
+            high_next = high * fb[i]
+            out[cell] += low - low_next
+            out[cell + 1] += low_next
+            out[cell + width] += high - high_next
+            out[cell + width + 1] += high_next
         return
     slots = rows.slots[a]
     if rows.fraction_row[a] < 0:
@@ -118,15 +102,21 @@ def slot_products(
     b = terms.second[t]
     if b >= 0:
         width = terms.width[t]
+        ka = rows.coarse_slots[rows.coarse_row[a]]
+        kb = rows.coarse_slots[rows.coarse_row[b]]
+        fa = rows.coarse_fraction[rows.coarse_row[a]]
+        fb = rows.coarse_fraction[rows.coarse_row[b]]
         for i in range(n):
             v = values[i]
             if v == 0.0:
                 continue
-            cell, fa, fb = _cell(rows, a, b, width, i)
-            s0 = (1.0 - fa) * (1.0 - fb)
-            s1 = (1.0 - fa) * fb
-            s2 = fa * (1.0 - fb)
-            s3 = fa * fb
+            cell = np.int64(ka[i]) * width + np.int64(kb[i])
+            pa = np.float64(fa[i])
+            pb = np.float64(fb[i])
+            s0 = (1.0 - pa) * (1.0 - pb)
+            s1 = (1.0 - pa) * pb
+            s2 = pa * (1.0 - pb)
+            s3 = pa * pb
             c1 = cell + 1
             c2 = cell + width
             c3 = c2 + 1
@@ -177,11 +167,17 @@ def add_term(
     b = terms.second[t]
     if b >= 0:
         width = terms.width[t]
+        ka = rows.coarse_slots[rows.coarse_row[a]]
+        kb = rows.coarse_slots[rows.coarse_row[b]]
+        fa = rows.coarse_fraction[rows.coarse_row[a]]
+        fb = rows.coarse_fraction[rows.coarse_row[b]]
         for i in range(n):
-            cell, fa, fb = _cell(rows, a, b, width, i)
-            low = (1.0 - fb) * slot_values[cell] + fb * slot_values[cell + 1]
-            high = (1.0 - fb) * slot_values[cell + width] + fb * slot_values[cell + width + 1]
-            d = (1.0 - fa) * low + fa * high
+            cell = np.int64(ka[i]) * width + np.int64(kb[i])
+            low = slot_values[cell]
+            low += fb[i] * (slot_values[cell + 1] - low)
+            high = slot_values[cell + width]
+            high += fb[i] * (slot_values[cell + width + 1] - high)
+            d = low + fa[i] * (high - low)
             change[i] += d
             residual[i] += h[i] * d
         return
@@ -214,11 +210,17 @@ def _add_only(
     b = terms.second[t]
     if b >= 0:
         width = terms.width[t]
+        ka = rows.coarse_slots[rows.coarse_row[a]]
+        kb = rows.coarse_slots[rows.coarse_row[b]]
+        fa = rows.coarse_fraction[rows.coarse_row[a]]
+        fb = rows.coarse_fraction[rows.coarse_row[b]]
         for i in range(n):
-            cell, fa, fb = _cell(rows, a, b, width, i)
-            low = (1.0 - fb) * slot_values[cell] + fb * slot_values[cell + 1]
-            high = (1.0 - fb) * slot_values[cell + width] + fb * slot_values[cell + width + 1]
-            change[i] += (1.0 - fa) * low + fa * high
+            cell = np.int64(ka[i]) * width + np.int64(kb[i])
+            low = slot_values[cell]
+            low += fb[i] * (slot_values[cell + 1] - low)
+            high = slot_values[cell + width]
+            high += fb[i] * (slot_values[cell + width + 1] - high)
+            change[i] += low + fa[i] * (high - low)
         return
     slots = rows.slots[a]
     row = rows.fraction_row[a]
@@ -258,11 +260,7 @@ def score_change(
             s = terms.start[t]
             sums = buffer[: m + terms.width[t] + 2]
             sums[:] = 0.0
-            for c in range(m):
-                total = 0.0
-                for j in range(r):
-                    total += B[c, j] * g[k, s + j]
-                sums[c] = total
+            sums[:m] = np.dot(B, g[k, s : s + r])
             _add_only(rows, terms, t, sums, change[k])
 
 

@@ -1,0 +1,192 @@
+"""Choices of the sparse additive model on held-out rows: weak pairs, group penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from laconic.criteria.decisions import expected_costs
+from laconic.solvers.additive_folds import (
+    AMOUNTS,
+    RATIOS,
+    Fold,
+    FoldPath,
+    PathPoint,
+    choose,
+    fold_at_amount,
+    fold_scaled,
+    open_fold,
+    path_start,
+    path_step,
+    standard_errors,
+)
+from laconic.solvers.additive_path import AdditivePlan, PairRule, Structure
+from laconic.solvers.additive_terms import TermSet
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+T = TypeVar("T")
+
+_CLEARLY = 0.5
+"""Standard errors of the paired held-out difference by which weak pairs, and less smoothness than
+evidence asks for, must win."""
+
+_GOES_ON = 0.25
+"""The next smaller amount is tried while the last one won by so many standard errors."""
+
+_MANY_ROWS = 5_000
+"""From here on evidence knows the amounts of smoothness well enough."""
+
+_MOST_STEPS = 2
+"""Doublings or halvings of all amounts of smoothness that are tried."""
+
+_HOPELESS = 1.0
+"""A path ends where it is this many standard errors worse than what may still be selected."""
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Labels and weights of the rows, and how a decision about them is judged."""
+
+    y: Ints
+    weight: Array
+    costs: Array | None = None
+
+    def judged(
+        self, ratio: float, held_out: Sequence[Ints], parts: Sequence[Array], n_terms: float
+    ) -> PathPoint:
+        """Losses of the held-out rows of all folds, ``parts`` their scores."""
+        order = np.concatenate(held_out)
+        labels, w = self.y[order], self.weight[order]
+        scores = np.concatenate(parts, axis=1)
+        logs = log_losses(scores, labels)
+        # so many rows say nothing about smaller probabilities: one odd row must not decide
+        losses = np.minimum(logs, np.log(len(labels) + 1.0))
+        if self.costs is not None:
+            decided = expected_costs(probabilities(scores), self.costs).argmin(axis=1)
+            losses = self.costs[labels, decided]
+        return PathPoint(ratio, losses, float(w @ logs / w.sum()), w, n_terms)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Factor of smoothness, amount of the weak pairs, path, selected point, what the folds saw."""
+
+    factor: float = 1.0
+    amount: float = np.inf
+    points: tuple[PathPoint, ...] = ()
+    at: int = 0
+    paths: tuple[FoldPath, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """What the choice is made for: plan, rows, folds (places of their held-out rows) and rule."""
+
+    plan: AdditivePlan
+    rows: HeldOutRows
+    folds: Sequence[Ints]
+    selection: str
+    max_terms: int | None
+    n_jobs: int | None
+
+    def choice(self, singles: TermSet, rule: PairRule, structure: Structure) -> Choice:
+        """Every fold repeats the building; ``structure``, of all rows, only gives first guesses."""
+        y, weight = self.rows.y, self.rows.weight
+        given = [test for test in self.folds if 0 < len(test) < len(y)]
+        if not given:
+            return Choice()
+        folds = self._each(open_fold, given, weight, singles, rule, structure.stages)
+        factor, folds = self._factor(folds)
+        amount, folds = self._weak_amount(folds)
+        paths = [path_start(fold, amount) for fold in folds]
+        points = [self._point(paths, 0.0)]
+        for ratio in RATIOS[1:]:
+            if self._ended(points):
+                break
+            paths = self._each(path_step, paths, ratio)
+            points.append(self._point(paths, ratio))
+        at_point = choose(points, self.selection, self.max_terms)
+        return Choice(factor, amount, tuple(points), at_point, tuple(paths))
+
+    def _each(self, work: Callable[..., T], items: Sequence[object], *rest: object) -> list[T]:
+        """``work(plan, item, y, *rest)`` for every item."""
+        jobs = (delayed(work)(self.plan, item, self.rows.y, *rest) for item in items)
+        return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
+
+    def _factor(self, folds: list[Fold]) -> tuple[float, list[Fold]]:
+        """Factor of all amounts of smoothness and the folds at it: up, or else down, while better.
+
+        Evidence fits the rows it has; new rows often want a little more of it where classes
+        overlap, and less, which must be clear, where they hardly do.
+        """
+        best, chosen, factor = self._judged(1.0, folds), folds, 1.0
+        if self.plan.smoothness is not None or len(self.rows.y) > _MANY_ROWS:
+            return factor, chosen
+        for step, margin in ((2.0, 0.0), (0.5, _CLEARLY)):
+            for _ in range(_MOST_STEPS):
+                now = self._each(fold_scaled, chosen, step)
+                point = self._judged(step * factor, now)
+                if best.within(point, margin):
+                    break
+                best, chosen, factor = point, now, step * factor
+            if factor != 1.0:
+                break
+        return factor, chosen
+
+    def _judged(self, ratio: float, folds: Sequence[Fold]) -> PathPoint:
+        held_out = [fold.held_out for fold in folds]
+        return self.rows.judged(ratio, held_out, [fold.scores for fold in folds], 0.0)
+
+    def _weak_amount(self, folds: list[Fold]) -> tuple[float, list[Fold]]:
+        """Common amount of the weak pairs and the folds at it; infinite unless clearly worth it."""
+        if not any(fold.structure.weak.any() for fold in folds):
+            return np.inf, folds
+        without = best = self._judged(np.inf, folds)
+        chosen = now = folds
+        # a function of all pairs together shows only once all of them are nearly free
+        every = all(fold.structure.every_pair for fold in folds)
+        for amount in AMOUNTS:
+            now = self._each(fold_at_amount, now, amount)
+            point = self._judged(amount, now)
+            better = not best.within(point, _GOES_ON)
+            if point.mean < best.mean:
+                best, chosen = point, now
+            if not (better or every):
+                break
+        return (np.inf, folds) if without.within(best, _CLEARLY) else (best.ratio, chosen)
+
+    def _point(self, paths: Sequence[FoldPath], ratio: float) -> PathPoint:
+        return self.rows.judged(
+            ratio,
+            [path.held_out for path in paths],
+            [path.scores[-1] for path in paths],
+            float(np.mean([path.n_terms[-1] for path in paths])),
+        )
+
+    def _ended(self, points: Sequence[PathPoint]) -> bool:
+        """The last point has few enough terms and is too much worse than the best to matter."""
+        last, best = points[-1], min(points, key=lambda point: point.mean)
+        few = self.max_terms is None or last.n_terms <= self.max_terms
+        return few and not last.within(best, standard_errors(self.selection) + _HOPELESS)
+
+
+def probabilities(scores: Array) -> Array:
+    """(rows, classes) from scores (scores, rows)."""
+    if len(scores) == 1:
+        return np.stack([expit(-scores[0]), expit(scores[0])], axis=1)
+    return np.asarray(softmax(scores, axis=0).T)
+
+
+def log_losses(scores: Array, y: Ints) -> Array:
+    if len(scores) == 1:
+        return np.logaddexp(0.0, np.where(y > 0, -scores[0], scores[0]))
+    top = scores.max(axis=0)
+    own = scores[y, np.arange(len(y))]
+    return np.asarray(np.log(np.exp(scores - top).sum(axis=0)) + top - own)
