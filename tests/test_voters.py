@@ -6,10 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from laconic import CqBoostClassifier, ForestVoters, KernelVoters, StumpVoters
+from laconic import (
+    CqBoostClassifier,
+    ForestVoters,
+    KernelVoters,
+    LPBoostClassifier,
+    MinCqClassifier,
+    StumpVoters,
+)
 from laconic.data.columns import Schema
 from laconic.estimators.contract import Training
-from laconic.estimators.kernel_voters import KernelMap
+from laconic.estimators.distinct_rows import distinct_rows
+from laconic.estimators.kernel_voters import WIDTHS, KernelMap
 from laconic.estimators.voters import Stump
 
 
@@ -138,5 +146,99 @@ def test_out_of_bag_moments_by_hand():
         assert first[t] == pytest.approx(np.mean((sign * votes[:, t])[out]))
     both = prepared.outside[:, 0] & prepared.outside[:, 1]
     assert overlap <= both.sum()
-    assert gram[0, 1] == pytest.approx(np.mean((votes[:, 0] * votes[:, 1])[both]), abs=0.05)
+    raw = np.empty((7, 7))
+    for t in range(7):
+        for u in range(7):
+            rows_of_both = prepared.outside[:, t] & prepared.outside[:, u]
+            raw[t, u] = np.mean((votes[:, t] * votes[:, u])[rows_of_both])
+    # the nearest positive definite matrix: eigenvalues of at least 1e-4 of the largest
+    value, vector = np.linalg.eigh(raw)
+    nearest = vector @ np.diag(np.maximum(value, 1e-4 * value.max())) @ vector.T
+    np.testing.assert_allclose(gram, nearest, atol=1e-12)
     assert np.linalg.eigvalsh(gram).min() > 0
+
+
+def rings(n=90, seed=0):
+    draw = np.random.default_rng(seed)
+    X = draw.normal(size=(n, 3))
+    return X, (X[:, 0] + X[:, 1] ** 2 + 0.5 * draw.normal(size=n) > 0.7).astype(int)
+
+
+def test_distinct_rows_do_not_depend_on_order_or_copies():
+    X, y = rings()
+    weight = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
+    again = np.random.default_rng(2).permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
+    one = distinct_rows(Schema.learn(X).table, weight, y)
+    two = distinct_rows(Schema.learn(X[again]).table, np.ones(len(again)), y[again])
+    np.testing.assert_array_equal(X[one.first], X[again][two.first])
+    np.testing.assert_array_equal(one.weight, two.weight)
+    np.testing.assert_array_equal(X[again], X[again][two.first][two.place])
+    # equal values of two classes are two kinds
+    both = distinct_rows(Schema.learn(X[[0, 0]]).table, np.ones(2), np.array([0, 1]))
+    assert len(both.first) == 2
+    assert len(distinct_rows(Schema.learn(X[[0, 0]]).table, np.ones(2)).first) == 1
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CqBoostClassifier(ForestVoters(30), random_state=0),
+        CqBoostClassifier(ForestVoters(30), probability="calibrated", random_state=3),
+        CqBoostClassifier(KernelVoters(n_landmarks=12), random_state=0),
+        CqBoostClassifier(KernelVoters(gamma="cv")),
+        MinCqClassifier("rbf"),
+        LPBoostClassifier("rbf"),
+    ],
+    ids=["forest", "calibrated forest", "landmarks", "widths", "MinCq of kernels", "LPBoost"],
+)
+def test_a_weight_is_that_many_copies_of_the_row(model):
+    X, y = rings()
+    draw = np.random.default_rng(1)
+    weight = draw.integers(0, 4, len(y)).astype(float)
+    again = draw.permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
+    weighted = model.fit(X, y, sample_weight=weight)
+    found, bound = weighted.predict_proba(X), weighted.pac_bayes_bounds()[0].value
+    repeated = model.fit(X[again], y[again])
+    np.testing.assert_allclose(found, repeated.predict_proba(X), rtol=0, atol=1e-6)
+    assert bound == pytest.approx(repeated.pac_bayes_bounds()[0].value, abs=1e-6)
+    plain = model.fit(X, y).predict_proba(X)
+    assert np.abs(plain - found).max() > 0.01
+
+
+def test_a_tree_is_judged_on_rows_equal_to_none_that_grew_it():
+    X, y = rings(60)
+    twice = np.r_[np.arange(60), np.arange(60)]
+    rows = Training(Schema.learn(X[twice]).table, y[twice], np.ones(120), np.arange(120))
+    prepared = ForestVoters(9).prepare(rows, 0)
+    np.testing.assert_array_equal(prepared.outside[:60], prepared.outside[60:])
+    assert 0.25 < prepared.outside.mean() < 0.5  # about 1/e, as without copies
+
+
+def test_the_width_of_least_held_out_loss_is_kept():
+    draw = np.random.default_rng(0)
+    X = draw.uniform(-3, 3, size=(120, 2))
+    y = (np.sin(2 * X[:, 0]) * np.sin(2 * X[:, 1]) > 0).astype(int)  # needs a narrow kernel
+    found = CqBoostClassifier(KernelVoters(gamma="cv")).fit(X, y)
+    assert found.voters_.map.gamma == max(WIDTHS) / 2
+    losses = {
+        width / 2: min(
+            CqBoostClassifier(KernelVoters(gamma=width / 2))
+            .fit(X, y)
+            .votes_[0]
+            .curve["held_out_loss"]
+        )
+        for width in WIDTHS
+    }
+    assert found.voters_.map.gamma == min(losses, key=losses.get)
+
+
+def test_widths_are_chosen_only_where_rows_are_held_out():
+    X, y = rings()
+    with pytest.raises(ValueError, match="give mu='cv'"):
+        CqBoostClassifier(KernelVoters(gamma="cv"), mu="least-squares").fit(X, y)
+    with pytest.raises(ValueError, match="gamma must be"):
+        CqBoostClassifier(KernelVoters("linear", gamma="cv")).fit(X, y)
+    with pytest.raises(ValueError, match="gamma must be"):
+        CqBoostClassifier(KernelVoters(gamma=-1.0)).fit(X, y)
+    tiny = CqBoostClassifier(KernelVoters(gamma="cv")).fit(X[:2], [0, 1])
+    assert tiny.voters_.map.gamma == WIDTHS[0] / 3

@@ -237,7 +237,9 @@ def test_fitted_classifiers_vote(cancer):
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
 def test_kernel_votes(cancer, kernel):
     X, T, y, u = cancer
-    model = CqBoostClassifier(kernel).fit(X, y)
+    assert CqBoostClassifier(kernel).fit(X, y).score(T, u) > 0.93
+    gamma = None if kernel == "linear" else "cv"
+    model = CqBoostClassifier(KernelVoters(kernel, gamma=gamma)).fit(X, y)
     assert model.score(T, u) > 0.93
     assert model.n_voters_ * 3 < len(y)
     land = CqBoostClassifier(
@@ -322,3 +324,37 @@ def test_the_tandem_vote_of_several_classes():
     assert best <= min(np.diag(errors.both).min(), equal @ errors.both @ equal) + 1e-12
     with pytest.raises(ValueError, match="whole classifiers"):
         MinCqClassifier(multi_class="tandem").fit(X, y)
+
+
+def test_a_priced_path_is_not_left_on_the_plateau_of_its_first_voter(monkeypatch):
+    """One strong voter and many weak ones: the first penalties all give the strong one alone."""
+    draw = np.random.default_rng(0)
+    y = np.repeat([-1.0, 1.0], 300)
+    agree = np.r_[0.9, np.full(40, 0.62)]
+    X = np.where(draw.random((600, 41)) < agree, y[:, None], -y[:, None])
+    fit, held = np.arange(0, 600, 2), np.arange(1, 600, 2)
+    listed = CqBoostClassifier().fit(X[fit], y[fit])
+    monkeypatch.setattr("laconic.estimators.vote_problem.LISTED", 10)
+    priced = CqBoostClassifier().fit(X[fit], y[fit])
+    losses = priced.votes_[0].curve["held_out_loss"]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)  # the plateau
+    assert min(losses) < 0.8 * losses[0]
+    assert priced.n_voters_ > 10
+    assert priced.score(X[held], y[held]) > listed.score(X[held], y[held]) - 0.02
+
+
+def test_folds_walk_the_path_of_the_whole(monkeypatch):
+    """Kernel centres: the whole is priced while its folds, with fewer centres, are listed."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(120, 2))
+    y = ((X**2).sum(1) > 1.2).astype(int)
+    curves = []
+    for listed in (10, 110):
+        monkeypatch.setattr("laconic.estimators.vote_problem.LISTED", listed)
+        curves.append(CqBoostClassifier("rbf").fit(X, y).votes_[0].curve)
+    n = min(len(curve["share"]) for curve in curves)
+    assert n > 5
+    assert curves[0]["share"][:n] == curves[1]["share"][:n]
+    np.testing.assert_allclose(
+        curves[0]["held_out_loss"][:n], curves[1]["held_out_loss"][:n], rtol=0.1
+    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from laconic.estimators.vote_problem import Problem, Program
-from laconic.estimators.votes import VoteClassifier, check_choice
+from laconic.estimators.vote_classifier import VoteClassifier, check_choice
+from laconic.estimators.vote_problem import Problem
+from laconic.estimators.vote_program import Program
 from laconic.solvers.solution import Solution
 
 _NU = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
@@ -72,12 +73,8 @@ class LPBoostClassifier(_RivalClassifier):
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
-        self.voters = voters
+        super().__init__(voters, probability=probability, cv=cv, tol=tol, random_state=random_state)
         self.nu = nu
-        self.probability = probability
-        self.cv = cv
-        self.tol = tol
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LPBoostClassifier:
         """Fit the vote; several classes are voted on one against the rest."""
@@ -130,12 +127,8 @@ class CGBoostClassifier(_RivalClassifier):
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
-        self.voters = voters
+        super().__init__(voters, probability=probability, cv=cv, tol=tol, random_state=random_state)
         self.C = C
-        self.probability = probability
-        self.cv = cv
-        self.tol = tol
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CGBoostClassifier:
         """Fit the vote; several classes are voted on one against the rest."""
@@ -194,12 +187,8 @@ class CBBoostClassifier(_RivalClassifier):
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
-        self.voters = voters
+        super().__init__(voters, probability=probability, cv=cv, tol=tol, random_state=random_state)
         self.n_rounds = n_rounds
-        self.probability = probability
-        self.cv = cv
-        self.tol = tol
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CBBoostClassifier:
         """Fit the vote; several classes are voted on one against the rest."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from laconic.data.columns import Table, shown
 from laconic.estimators.contract import Training
+from laconic.estimators.distinct_rows import distinct_rows
 from laconic.estimators.voters import needs_numbers
 from laconic.solvers.column_generation import DenseColumns
 
@@ -37,6 +38,11 @@ class ForestVoters:
     A tree votes 2p(class) - 1 with the class share p of its leaf. The mean margin of a tree is
     taken on its out-of-bag rows, the product of two trees on the rows out of bag for both: trees
     weighed on the rows that grew them would look far better than they are.
+
+    The bootstrap draws distinct rows (equal values and class), each with its whole weight: a tree
+    is then judged on rows equal to none that grew it, and a row of weight two is two equal rows.
+    ``min_samples_leaf`` counts copies: a leaf holds that weight, or as many mean weights when the
+    weights are below one on average.
     """
 
     n_trees: int = 200
@@ -50,19 +56,26 @@ class ForestVoters:
             raise ValueError("keep must be in (0, 1] and spread not negative.")
         from sklearn.ensemble import RandomForestClassifier
 
-        X = ordinal_matrix(rows.table)
+        kinds = distinct_rows(rows.table, rows.weight, rows.y)
+        X = ordinal_matrix(rows.table)[kinds.first]
         forest = RandomForestClassifier(
             self.n_trees,
-            min_samples_leaf=self.min_samples_leaf,
+            min_weight_fraction_leaf=self._leaf_share(kinds.weight),
             max_depth=self.max_depth,
             random_state=seed,
-        ).fit(X, rows.y, sample_weight=rows.weight)
+        ).fit(X, rows.y[kinds.first], sample_weight=kinds.weight)
         seen = np.zeros((len(X), self.n_trees), dtype=bool)
         for t, sample in enumerate(forest.estimators_samples_):
             seen[sample, t] = True
         share = np.stack([tree.predict_proba(X) for tree in forest.estimators_], axis=1)
         most = max(1, int(self.keep * self.n_trees))
-        return PreparedForest(list(forest.estimators_), ~seen, share, most, self.spread)
+        outside, share = ~seen[kinds.place], share[kinds.place]
+        return PreparedForest(list(forest.estimators_), outside, share, most, self.spread)
+
+    def _leaf_share(self, weight: Floats) -> float:
+        # a row of the bag was drawn e/(e-1) times on average, each time with its weight
+        drawn = self.min_samples_leaf * np.e / (np.e - 1.0)
+        return min(0.5, float(drawn / max(weight.sum(), len(weight))))
 
 
 def ordinal_matrix(table: Table) -> Floats:
@@ -105,7 +118,7 @@ def joint_errors(
     single = np.divide(part @ err, mass, out=np.zeros_like(mass), where=mass > 0)
     value, vector = np.linalg.eigh(0.5 * (gram + gram.T))
     value = np.maximum(value, max(1e-4 * value[-1], 1e-9))
-    overlap = max(1, int((seen.T @ seen).min()))
+    overlap = max(1, round(float(shared.min() * weight.sum())))
     return JointErrors(single, (vector * value) @ vector.T, overlap)
 
 
@@ -143,8 +156,8 @@ class PreparedForest:
         )
         value, vector = np.linalg.eigh(0.5 * (gram + gram.T))
         value = np.maximum(value, 1e-4 * value[-1]) + self.spread * value.mean()
-        overlap = int((inside.T @ inside).min())
-        return first, (vector * value) @ vector.T, max(overlap, 1)
+        overlap = max(1, round(float(shared.min() * weight.sum())))
+        return first, (vector * value) @ vector.T, overlap
 
     def joint_errors(self, codes: Indices, weight: Floats) -> JointErrors:
         """Share of the rows out of bag for both on which two trees err."""

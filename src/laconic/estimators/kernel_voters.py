@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.columns import Table
+from laconic.estimators.distinct_rows import distinct_rows
 from laconic.estimators.voters import needs_numbers
 from laconic.solvers.column_generation import DenseColumns
 
@@ -17,16 +19,20 @@ Indices = NDArray[np.int64]
 
 _KERNELS = ("rbf", "linear", "poly")
 
+WIDTHS = (0.5, 0.02, 0.1, 2.0)
+"""gamma·n_features tried by gamma="cv"; the first is taken when no rows can be held out."""
+
 
 @dataclass(frozen=True)
 class KernelVoters:
-    """Voters k(centre, x), with centres at the training rows or at k-means landmarks.
+    """Voters k(centre, x), with centres at the distinct training rows or at k-means landmarks.
 
     Parameters
     ----------
     kernel : {"rbf", "linear", "poly"}, default="rbf"
-    gamma : float or None, default=None
-        None is 1/n_features.
+    gamma : float, "cv" or None, default=None
+        None is 1/n_features. "cv" tries 0.02, 0.1, 0.5 and 2 times that and keeps the one of least
+        held-out loss, chosen together with the parameter of the vote.
     standardise : bool, default=True
         Give every column mean 0 and spread 1 first. Columns of one unit (pixels) are better left.
     degree, coef0 : int and float
@@ -50,7 +56,7 @@ class KernelVoters:
     """
 
     kernel: str = "rbf"
-    gamma: float | None = None
+    gamma: float | str | None = None
     degree: int = 3
     coef0: float = 1.0
     n_landmarks: int | None = None
@@ -58,30 +64,45 @@ class KernelVoters:
     normalise: bool = True
     standardise: bool = True
 
-    def prepare(self, table: Table, weight: Floats, seed: int) -> PreparedKernels:
+    def prepare(self, table: Table, weight: Floats, seed: int) -> PreparedKernels | PreparedWidths:
+        self._check()
+        if self.gamma == "cv":
+            return PreparedWidths(self, table, weight, seed)
+        return self.at_width(table, weight, seed)
+
+    def _check(self) -> None:
         if self.kernel not in _KERNELS:
             raise ValueError(f"kernel must be one of {_KERNELS}, got {self.kernel!r}.")
+        wanted = self.gamma is None or (self.gamma == "cv" and self.kernel != "linear")
+        if not wanted and (isinstance(self.gamma, str) or not self.gamma > 0):
+            raise ValueError(
+                "gamma must be a positive number, None, or 'cv' (not for the linear kernel), got "
+                f"{self.gamma!r}."
+            )
         if self.kernel != "rbf" and not self.normalise:
             raise ValueError(
                 f"The {self.kernel} kernel is not in [-1, 1] without normalisation; set "
                 "normalise=True."
             )
+
+    def at_width(self, table: Table, weight: Floats, seed: int) -> PreparedKernels:
+        """The voters of one width."""
         X = needs_numbers(table, "kernel voters")
+        kinds = distinct_rows(table, weight)
         centre, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
         if self.standardise:
-            centre, spread = _location(X, weight)
+            centre, spread = _location(X[kinds.first], kinds.weight)
         gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
         map_ = KernelMap(self.kernel, gamma, self.degree, self.coef0, centre, spread)
         Z = map_.standardise(X)
         if self.n_landmarks is None:
-            return PreparedKernels(map_, Z, Z, at_rows=True, constant=self.constant)
+            return PreparedKernels(map_, Z, Z[kinds.first], kinds.place, constant=self.constant)
         from sklearn.cluster import KMeans
 
         wanted = min(self.n_landmarks, len(np.unique(Z, axis=0)))
-        means = KMeans(wanted, n_init=1, random_state=seed).fit(Z, sample_weight=weight)
-        return PreparedKernels(
-            map_, Z, means.cluster_centers_, at_rows=False, constant=self.constant
-        )
+        means = KMeans(wanted, n_init=1, random_state=seed)
+        means.fit(Z[kinds.first], sample_weight=kinds.weight)
+        return PreparedKernels(map_, Z, means.cluster_centers_, None, constant=self.constant)
 
 
 def _location(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -156,8 +177,26 @@ class PickedKernels:
         return len(self.signs)
 
 
+class PreparedWidths:
+    """Kernel voters whose width is still to be chosen."""
+
+    out_of_bag = False
+
+    def __init__(self, voters: KernelVoters, table: Table, weight: Floats, seed: int) -> None:
+        self.voters, self.table, self.weight, self.seed = voters, table, weight, seed
+
+    def options(self) -> Iterator[PreparedKernels]:
+        """One width after the other: their kernel values are not held together."""
+        for width in WIDTHS:
+            voters = replace(self.voters, gamma=width / self.table.shape[1])
+            yield voters.at_width(self.table, self.weight, self.seed)
+
+
 class PreparedKernels:
-    """Kernel values between the training rows and the centres, then the constant voters."""
+    """Kernel values between the training rows and the centres, then the constant voters.
+
+    ``owner`` is the centre of each training row, None when the centres are landmarks.
+    """
 
     out_of_bag = False
     assumption = (
@@ -166,30 +205,38 @@ class PreparedKernels:
     )
 
     sides: str | None = None
+    smooth = True  # neighbouring centres are almost the same voter
 
     def __init__(
-        self, map_: KernelMap, Z: Floats, centres: Floats, *, at_rows: bool, constant: bool
+        self, map_: KernelMap, Z: Floats, centres: Floats, owner: Indices | None, *, constant: bool
     ) -> None:
-        self.map, self.at_rows, self.n_constants = map_, at_rows, int(constant)
+        self.map, self.owner, self.n_constants = map_, owner, int(constant)
+        self.n_centres = len(centres)
         self.centres = np.vstack([centres, np.full((self.n_constants, Z.shape[1]), np.nan)])
         ones = np.ones((len(Z), self.n_constants))
         self.values = np.hstack([map_.between(Z, centres), ones])
 
+    def _copies(self, rows: Any, weight: Floats) -> Floats:
+        """How many rows have each centre, a weight counting as that many; 1 for other voters."""
+        copies = np.ones(len(self.centres))
+        if self.owner is not None:
+            found = np.bincount(self.owner[rows], weight[rows], minlength=self.n_centres)
+            copies[: self.n_centres] = found
+        return copies
+
     def columns(self, y: Floats, weight: Floats, k: int) -> DenseColumns:
-        return DenseColumns(self.values, y, weight)
+        return DenseColumns(self.values, y, weight, self._copies(slice(None), weight))
 
     def split(
         self, y: Floats, weight: Floats, k: int, train: Indices, test: Indices
     ) -> tuple[DenseColumns, DenseColumns, Indices]:
         """Centres at held-out rows are withheld, as they will be for new rows."""
-        n = len(self.centres)
-        kept = np.arange(n)
-        if self.at_rows:
-            kept = np.concatenate([train, np.arange(n - self.n_constants, n)])
-        H = self.values[:, kept]
+        copies = self._copies(train, weight)
+        kept = np.flatnonzero(copies)
+        H, copies = self.values[:, kept], copies[kept]
         return (
-            DenseColumns(H[train], y[train], weight[train]),
-            DenseColumns(H[test], y[test], weight[test]),
+            DenseColumns(H[train], y[train], weight[train], copies),
+            DenseColumns(H[test], y[test], weight[test], copies),
             kept,
         )
 

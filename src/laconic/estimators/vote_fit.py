@@ -12,7 +12,8 @@ from laconic.criteria.cbound import MarginMoments, residual_c_bound
 from laconic.criteria.pac_bayes import divergence_from_uniform
 from laconic.estimators.given_voters import HardVoters
 from laconic.estimators.links import rounded_votes, vote_log_odds
-from laconic.estimators.vote_problem import Chosen, FixedColumns, Problem, Program
+from laconic.estimators.vote_problem import FixedColumns, Problem
+from laconic.estimators.vote_program import Choice, Chosen, Program
 from laconic.solvers.box_votes import box_vote
 from laconic.solvers.column_generation import CqBoost
 from laconic.solvers.nnls import least_squares_vote
@@ -66,22 +67,62 @@ def fit_vote(
     who: str,
 ) -> FittedVote:
     """Solve one class against the rest and gather what the estimator shows."""
-    problem = Problem(prepared, y, weight, k, program)
-    chosen = problem.solve(folds)
+    problem, chosen = _solved(prepared, y, weight, k, program, folds)
     if program.max_voters is None and program.stop is None and not prepared.out_of_bag:
         chosen.solution.warn_if_short(who, "raise tol")
     # quasi-uniform net weights keep their scale: the rest of the mass is on pairs (h, -h)
     total = 1.0 if program.boxed else float(np.abs(chosen.weights).sum()) or 1.0
     q = chosen.weights / total
-    voters = prepared.pick(chosen.columns, np.sign(q), y, k)
     moments, c_bound, honest = _train_moments(problem, chosen, q)
-    slope, intercept = (None, 0.0)
+    line: tuple[float | None, float] = (None, 0.0)
     if calibrate:
         margins = honest if honest is not None else chosen.held_out
         if margins is None:
             margins = _held_out_margins(problem, chosen, folds)
         normalised = honest is not None or bool(program.solvers)
-        slope, intercept = _sigmoid(margins, y, weight, 1.0 if normalised else total)
+        line = calibration(margins, y, weight, 1.0 if normalised else total)
+    return gathered(problem, chosen, q, moments, c_bound, line)
+
+
+def _solved(
+    prepared: Any,
+    y: Floats,
+    weight: Floats,
+    k: int,
+    program: Program,
+    folds: list[tuple[Indices, Indices]],
+) -> tuple[Problem, Chosen]:
+    """The problem and its vote; of several widths of a kernel the one of least held-out loss."""
+    if not hasattr(prepared, "options"):
+        problem = Problem(prepared, y, weight, k, program)
+        return problem, problem.solve(folds)
+    if not program.solvers and program.mu != "cv":
+        raise ValueError(
+            "KernelVoters(gamma='cv') chooses the width by the loss on held-out rows, together "
+            f"with mu: give mu='cv' instead of {program.mu!r}, or a number for gamma."
+        )
+    best: tuple[Choice, Problem] | None = None
+    for option in prepared.options():
+        problem = Problem(option, y, weight, k, program)
+        choice = problem.choose(folds)
+        if best is None or choice.loss < best[0].loss:
+            best = choice, problem
+    assert best is not None
+    return best[1], best[1].solve_at(best[0])
+
+
+def gathered(
+    problem: Problem,
+    chosen: Chosen,
+    q: Floats,
+    moments: MarginMoments,
+    c_bound: float,
+    line: tuple[float | None, float],
+) -> FittedVote:
+    """What is known of a solved vote; ``line`` holds slope and intercept of its calibration."""
+    prepared, program, y, k = problem.prepared, problem.program, problem.y, problem.k
+    voters = prepared.pick(chosen.columns, np.sign(q), y, k)
+    slope, intercept = line
     stages = tuple(
         (prepared.pick(c, np.sign(w), y, k), np.abs(w) / np.abs(w).sum()) for c, w in chosen.stages
     )
@@ -200,7 +241,7 @@ def _spread(problem: Problem) -> float:
     return spread / (1.0 + spread) * float(np.trace(problem.gram)) / len(problem.gram)
 
 
-def _sigmoid(margins: Floats, y: Floats, weight: Floats, scale: float) -> tuple[float, float]:
+def calibration(margins: Floats, y: Floats, weight: Floats, scale: float) -> tuple[float, float]:
     """Slope and intercept on the log-odds of (1 + vote)/2; (1, 0) leaves that rule as it is.
 
     ``scale`` undoes the scale of held-out votes that do not sum to one.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.special import xlogy
 
 from laconic.criteria.cbound import MarginMoments
 from laconic.criteria.pac_bayes import PacBayes, divergence_from_uniform
+from laconic.estimators.vote_program import Choice, Chosen, Program, logistic_of_margins
 from laconic.solvers.box_votes import box_path, box_vote
 from laconic.solvers.column_generation import CqBoost
 from laconic.solvers.nnls import (
@@ -34,11 +35,12 @@ LISTED = 1500
 PENALTIES = (*np.geomspace(0.9, 0.003, 25).tolist(), 0.0)
 """Shares of the largest penalty tried when mu is chosen, from one voter to least squares."""
 
+FINE_PENALTIES = tuple(np.geomspace(1.5e-3, 1e-6, 11).tolist())
+"""Tried before least squares when neighbouring voters are almost alike (kernels): most of their
+path is there."""
+
 MARGINS = (0.95, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.03, 0.01, 0.003, 0.001)
 """Shares of the largest mean margin tried for quasi-uniform votes."""
-
-PRICED_PENALTIES = (*PENALTIES[:-1:2], 0.0)
-"""The same for classes that are priced, in larger steps."""
 
 ROUGH = 0.1
 """While mu is chosen over a priced class, slopes are solved to this share of the penalty."""
@@ -48,65 +50,14 @@ PRICED_TOL = 1e-4
 the same voter, and exchanging them for ever smaller gains would take most of the time."""
 
 PATIENCE = 2
-"""Penalties without a better held-out loss after which a path over a priced class is left."""
+"""Penalties without a better held-out loss after which a path over a priced class is left: twice
+as many on fewer than ``ENOUGH`` held-out rows, which tell losses apart badly, three times as many
+while the loss is above ``PLATEAU`` of the first one (one voter alone, at several penalties)."""
+
+ENOUGH, PLATEAU = 2000, 0.95
 
 WORTH = 2e-3
 """Relative gain of held-out loss that is worth going on for: the path doubles its voters a step."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """What is solved: which sides of a voter may be used and what fixes the scale.
-
-    ``mu`` is a mean margin, "cv", "bound" or "least-squares"; ``share`` says that a number is a
-    share of the largest mean margin.
-    """
-
-    form: str
-    sides: str
-    mu: Any
-    share: bool = False
-    tol: float = 1e-8
-    max_voters: int | None = None
-    stop: float | None = None
-    delta: float = 0.05
-    staged: bool = False
-    solvers: tuple[Callable[[Problem], Solution], ...] = ()
-
-    @property
-    def boxed(self) -> bool:
-        return self.form == "quasi-uniform"
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A vote over numbered columns, before it becomes voters."""
-
-    columns: Indices
-    weights: Floats
-    solution: Solution
-    mu_max: float
-    n_candidates: float
-    parked: float = 0.0
-    held_out: Floats | None = None
-    stages: tuple[tuple[Indices, Floats], ...] = ()
-    curve: dict[str, list[float]] = field(default_factory=dict)
-
-
-def logistic_of_margins(margins: Floats, weight: Floats) -> float:
-    """Held-out logistic loss of margins after the best change of scale."""
-    from scipy.optimize import minimize_scalar
-
-    if not (margins > 0).any():
-        return float(np.log(2.0))
-    size = float(np.abs(margins).max())
-    part, scaled = weight / weight.sum(), margins / size
-
-    def loss(log_scale: float) -> float:
-        return float(part @ np.logaddexp(0.0, -np.exp(log_scale) * scaled))
-
-    best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded", options={"xatol": 1e-3})
-    return min(float(best.fun), float(np.log(2.0)))
 
 
 class Problem:
@@ -176,7 +127,7 @@ class Problem:
             "No voter has a positive mean margin on the rows that judge it: there is nothing to "
             "weigh, and all voters vote alike; offer other voters or more rows.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=8,
         )
         columns = self.ids if self.listed else np.flatnonzero(self.columns.offered)[:LISTED]
         weights = np.full(len(columns), 1.0 / len(columns))
@@ -188,23 +139,30 @@ class Problem:
 
     def solve(self, folds: list[tuple[Indices, Indices]]) -> Chosen:
         """The vote of the program, with its free parameter chosen if it is to be."""
+        return self.solve_at(self.choose(folds))
+
+    def choose(self, folds: list[tuple[Indices, Indices]]) -> Choice:
+        """The place of least held-out loss, where the program leaves a choice."""
+        if self.hopeless or self.prepared.out_of_bag:  # such moments are held-out already
+            return Choice()
+        if self.program.solvers:
+            return self._solver_by_folds(folds)
+        if self.program.mu != "cv":
+            return Choice()
+        place, held_out, curve = self._by_folds(folds)
+        return Choice(place, min(curve.get("held_out_loss", [np.inf])), held_out, curve)
+
+    def solve_at(self, choice: Choice) -> Chosen:
+        """The vote at a chosen place."""
         if self.hopeless:
             return self._equal_vote()
-        mu = self.program.mu
-        held_out = None
-        curve: dict[str, list[float]] = {}
-        if mu == "cv" and self.prepared.out_of_bag:
-            mu = "least-squares"  # out-of-bag moments are held-out already
+        mu, curve = self.program.mu, choice.curve
         if self.program.solvers:
-            place, held_out = self._solver_by_folds(folds)
-            found = self.program.solvers[place](self)
-        elif mu == "cv":
-            place, held_out, curve = self._by_folds(folds)
-            found = self._at(place)
+            found = self.program.solvers[max(choice.place, 0)](self)
         elif mu == "bound":
             found, curve = self._by_bound()
-        elif mu == "least-squares":
-            found = self._at(len(self.path) - 1)
+        elif isinstance(mu, str):
+            found = self._at(choice.place % len(self.path))
         else:
             found = self._at_margin(float(mu))
         columns, weights = self.used_columns(found)
@@ -216,7 +174,7 @@ class Problem:
             self.mu_max(),
             self.n_candidates,
             float(found.details.get("parked", 0.0)),
-            held_out,
+            choice.held_out,
             stages,
             curve,
         )
@@ -233,11 +191,11 @@ class Problem:
             yield from box_path(problem.gram, problem.first, margins, problem.size, tol=program.tol)
         elif problem.listed:
             yield from penalty_path(
-                problem.gram, problem.first, PENALTIES, sides=program.sides, tol=program.tol
+                problem.gram, problem.first, self.path, sides=program.sides, tol=program.tol
             )
         else:
             run = CqBoost(problem.columns, program.sides)
-            for share in PRICED_PENALTIES:
+            for share in self.path:
                 yield run.solve(share * run.scale, tol=max(program.tol, ROUGH * share))
 
     @property
@@ -245,25 +203,28 @@ class Problem:
         """What is tried when mu is chosen."""
         if self.program.boxed:
             return MARGINS
-        return PENALTIES if self.listed else PRICED_PENALTIES
+        shares = PENALTIES[:-1]
+        if getattr(self.prepared, "smooth", False):
+            shares += FINE_PENALTIES
+        return (*shares[:: 1 if self.listed else 2], 0.0)  # larger steps where voters are priced
 
     def _by_folds(
         self, folds: list[tuple[Indices, Indices]]
     ) -> tuple[int, Floats | None, dict[str, list[float]]]:
         """Place on the path of least held-out loss, and the held-out margins there."""
-        steps = len(self.path)
-        margins = np.zeros((steps, len(self.y)))
-        reached = steps
+        margins = np.zeros((len(self.path), len(self.y)))
+        reached = len(self.path)
         for train, test in folds:
             if len(np.unique(self.y[train])) < 2:
                 continue
             inner, outer, _ = self.prepared.split(self.y, self.weight, self.k, train, test)
             reached = min(reached, self._follow(inner, outer, test, margins[:reached]))
         if not folds or reached == 0:
-            return steps - 1, None, {}
+            return -1, None, {}
         losses = [logistic_of_margins(margins[i], self.weight) for i in range(reached)]
+        curve = {"share": list(self.path[:reached]), "held_out_loss": losses}
         place = int(np.argmin(losses))
-        return place, margins[place], {"share": list(self.path[:reached]), "held_out_loss": losses}
+        return place, margins[place], curve
 
     def _follow(self, inner: Any, outer: Any, test: Indices, margins: Floats) -> int:
         """Fill held-out margins along the path of one fold; returns how far it went."""
@@ -272,7 +233,8 @@ class Problem:
         )
         if problem.hopeless:
             return len(margins)
-        best, since, i = np.inf, 0, -1
+        start, best, since, i = np.inf, np.inf, 0, -1
+        few = float(self.weight[test].sum()) < ENOUGH
         for i, found in enumerate(self._path(problem)):
             if i >= len(margins):
                 return i
@@ -280,17 +242,20 @@ class Problem:
             margins[i, test] = outer.scores(columns, weights) * outer.y
             if not problem.listed:
                 loss = logistic_of_margins(margins[i, test], outer.weight)
+                if i == 0:
+                    start = loss
                 since = 0 if loss < (1.0 - WORTH) * best else since + 1
                 best = min(best, loss)
-                if since >= PATIENCE:
+                times = 3 if best >= PLATEAU * start else 2 if few else 1
+                if since >= times * PATIENCE:
                     break
         return i + 1
 
-    def _solver_by_folds(self, folds: list[tuple[Indices, Indices]]) -> tuple[int, Floats | None]:
+    def _solver_by_folds(self, folds: list[tuple[Indices, Indices]]) -> Choice:
         """Which of several solvers has the least held-out loss, and its held-out margins."""
         solvers = self.program.solvers
         if not folds:
-            return 0, None
+            return Choice()
         margins = np.zeros((len(solvers), len(self.y)))
         for train, test in folds:
             inner, outer, _ = self.prepared.split(self.y, self.weight, self.k, train, test)
@@ -302,8 +267,9 @@ class Problem:
                 columns, weights = part.used_columns(solver(part))
                 total = np.abs(weights).sum() or 1.0
                 margins[i, test] = outer.scores(columns, weights / total) * outer.y
-        place = int(np.argmin([logistic_of_margins(row, self.weight) for row in margins]))
-        return place, margins[place]
+        losses = [logistic_of_margins(row, self.weight) for row in margins]
+        place = int(np.argmin(losses))
+        return Choice(place, losses[place], margins[place])
 
     def _by_bound(self) -> tuple[Solution, dict[str, list[float]]]:
         """The vote of smallest tandem bound on the path: the bound holds for all votes at once."""

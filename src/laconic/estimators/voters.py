@@ -88,23 +88,30 @@ class StumpVoters:
         return np.concatenate([lead, spaced])
 
     def prepare(self, table: Table, weight: Floats) -> PreparedStumps:
+        self.check()
+        cuts, absent = [], []
+        for j, kind in enumerate(table.kinds):
+            categorical = kind == "categorical"
+            absent.append(categorical and bool((table.column(j) == MISSING).any()))
+            cuts.append(np.zeros(0) if categorical else self.cuts(table.column(j), weight))
+        return self.laid_out(table, cuts, absent)
+
+    def check(self) -> None:
         if self.n_thresholds < 1:
             raise ValueError(f"n_thresholds must be at least 1, got {self.n_thresholds}.")
-        cuts: list[Floats] = []
+
+    def laid_out(self, table: Table, cuts: list[Floats], absent: list[bool]) -> PreparedStumps:
+        """The stumps of given thresholds; ``absent`` says which columns have missing values."""
         starts, firsts = [0], [0]
         for j, kind in enumerate(table.kinds):
             if kind == "categorical":
                 categories = len(table.categories[j] or ())
-                absent = bool((table.column(j) == MISSING).any())
-                cuts.append(np.zeros(0))
                 # bins: categories, missing, anything else
                 starts.append(starts[-1] + categories + 2)
-                firsts.append(firsts[-1] + _category_stumps(categories, absent))
+                firsts.append(firsts[-1] + _category_stumps(categories, absent[j]))
             else:
-                found = self.cuts(table.column(j), weight)
-                cuts.append(found)
-                starts.append(starts[-1] + len(found) + 1)
-                firsts.append(firsts[-1] + len(found))
+                starts.append(starts[-1] + len(cuts[j]) + 1)
+                firsts.append(firsts[-1] + len(cuts[j]))
         ordered = [kind != "categorical" for kind in table.kinds]
         if self.constant:  # one more feature whose code is always above its only cut
             starts.append(starts[-1] + 2)
@@ -126,7 +133,8 @@ def _category_stumps(categories: int, absent: bool) -> int:
     return 0 if kinds < 2 else (1 if kinds == 2 else kinds)
 
 
-def _codes(table: Table, cuts: list[Floats], layout: StumpLayout) -> NDArray[Any]:
+def stump_codes(table: Table, cuts: list[Floats], layout: StumpLayout) -> NDArray[Any]:
+    """The bin of every row in every feature of the layout."""
     width = int(np.diff(layout.start).max())
     kind = np.uint8 if width <= 256 else np.uint16 if width <= 65_536 else np.uint32
     codes = np.ones((table.n_rows, len(layout.ordered)), dtype=kind, order="F")
@@ -213,7 +221,7 @@ class PreparedStumps:
 
     def __init__(self, table: Table, cuts: list[Floats], layout: StumpLayout) -> None:
         self.table, self.cuts, self.layout = table, cuts, layout
-        self.codes = _codes(table, cuts, layout)
+        self.codes = stump_codes(table, cuts, layout)
 
     def columns(self, y: Floats, weight: Floats, k: int) -> StumpColumns:
         return StumpColumns(self.codes, self.layout, y, weight)

@@ -2,250 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from laconic.criteria.pac_bayes import PacBayesBound, pac_bayes_bounds
-from laconic.estimators.contract import Accepts, TableClassifier, Training, take_rows
-from laconic.estimators.folds import folds_of, seed_of
-from laconic.estimators.form_builders import calibration_of, trust_of, vote_form
-from laconic.estimators.forms import AdditiveScore
-from laconic.estimators.given_voters import ForestVoters, prepare_classifiers, prepare_scores
-from laconic.estimators.kernel_voters import KernelVoters
-from laconic.estimators.links import probabilities, rounded_votes, vote_log_odds
-from laconic.estimators.vote_fit import FittedVote, fit_tandem, fit_vote
-from laconic.estimators.vote_problem import Program
-from laconic.estimators.voters import PickedStumps, StumpVoters
-
-Floats = NDArray[np.float64]
-
-_NAMED: dict[str, Any] = {
-    "stumps": StumpVoters(),
-    "rbf": KernelVoters("rbf"),
-    "linear": KernelVoters("linear"),
-    "poly": KernelVoters("poly"),
-    "forest": ForestVoters(),
-}
+from laconic.estimators.vote_classifier import VoteClassifier, check_choice
+from laconic.estimators.vote_program import Program
 
 
-def prepare_voters(voters: Any, rows: Training, raw: Any, classes: Any, seed: int) -> Any:
-    """Turn the ``voters`` parameter and the training rows into prepared voters."""
-    if isinstance(voters, str):
-        if voters == "scores":
-            return prepare_scores(rows.table)
-        if voters not in _NAMED:
+class MomentVoteClassifier(VoteClassifier):
+    """Votes of least second moment at a mean margin mu: what CqBoost and MinCq share."""
+
+    _fits_from_scan = True
+
+    def __init__(
+        self, voters: Any, *, form: str, mu: Any, mu_unit: str, delta: float, **shared: Any
+    ) -> None:
+        super().__init__(voters, **shared)
+        self.form = form
+        self.mu = mu
+        self.mu_unit = mu_unit
+        self.delta = delta
+
+    def _program(self, forms: tuple[str, ...], **more: Any) -> Program:
+        """The program of checked parameters; the slides' form has no mu to choose."""
+        check_choice("form", self.form, forms)
+        check_choice("mu_unit", self.mu_unit, ("margin", "share"))
+        check_choice("probability", self.probability, ("margin", "calibrated"))
+        if isinstance(self.mu, str):
+            check_choice("mu", self.mu, ("cv", "bound", "least-squares"))
+        elif not isinstance(self.mu, int | float | np.number) or not self.mu > 0:
             raise ValueError(
-                f"voters={voters!r} is not known; give one of {[*_NAMED, 'scores']}, a family such "
-                "as StumpVoters(...), or a list of fitted classifiers."
+                "mu must be a positive number or one of 'cv', 'bound', 'least-squares', "
+                f"got {self.mu!r}."
             )
-        voters = _NAMED[voters]
-    if isinstance(voters, StumpVoters):
-        return voters.prepare(rows.table, rows.weight)
-    if isinstance(voters, KernelVoters):
-        return voters.prepare(rows.table, rows.weight, seed)
-    if isinstance(voters, ForestVoters):
-        return voters.prepare(rows, seed)
-    if isinstance(voters, list | tuple) and len(voters):
-        return prepare_classifiers(list(voters), raw, classes)
-    raise TypeError(
-        "voters must be a name, a family of voters or a non-empty list of fitted classifiers, got "
-        f"{type(voters).__name__}."
-    )
-
-
-class VoteClassifier(TableClassifier):
-    """What all majority votes share: classes one against the rest, margins, bounds, rules."""
-
-    @property
-    def _accepts(self) -> Accepts:  # type: ignore[override]
-        voters = self.voters
-        numbers = isinstance(voters, KernelVoters) or (
-            isinstance(voters, str) and voters in ("rbf", "linear", "poly", "scores")
+        if not self.tol > 0:
+            raise ValueError(f"tol must be positive, got {self.tol!r}.")
+        return Program(
+            self.form,
+            "oriented" if self.form == "oriented" else "both",
+            "least-squares" if self.form == "slides" else self.mu,
+            self.mu_unit == "share",
+            self.tol,
+            delta=self.delta,
+            **more,
         )
-        return Accepts(categorical=not numbers, missing=not numbers)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = True
-        return tags
-
-    def _fit_votes(self, X: Any, y: Any, sample_weight: Any, program: Program) -> Any:
-        rows = self._read_training(X, y, sample_weight)
-        raw = take_rows(X, rows.kept) if isinstance(self.voters, list | tuple) else None
-        seed = seed_of(self.random_state)
-        prepared = prepare_voters(self.voters, rows, raw, self.classes_, seed)
-        if getattr(self, "multi_class", "ovr") == "tandem" and len(self.classes_) > 2:
-            self.votes_ = self._fit_tandem(prepared, rows)
-            self._publish()
-            return self
-        wanted = program.mu == "cv" or len(program.solvers) > 1
-        wanted = wanted or self.probability == "calibrated"
-        folds = []
-        if wanted and not prepared.out_of_bag:
-            given = len(rows.kept) if sample_weight is None else len(np.asarray(sample_weight))
-            folds = folds_of(self.cv, rows, given, seed)
-        self.votes_ = [
-            fit_vote(
-                prepared,
-                np.where(rows.y == k, 1.0, -1.0),
-                rows.weight,
-                k,
-                program,
-                folds,
-                calibrate=self.probability == "calibrated",
-                who=type(self).__name__,
-            )
-            for k in self._classes_that_vote()
-        ]
-        self._publish()
-        return self
-
-    def _fit_tandem(self, prepared: Any, rows: Training) -> list[FittedVote]:
-        if not hasattr(prepared, "joint_errors") or getattr(prepared, "values", rows.y).ndim == 2:
-            raise ValueError(
-                "multi_class='tandem' weighs whole classifiers: use voters='forest' or a list of "
-                "fitted classifiers."
-            )
-        if self.probability == "calibrated":
-            raise ValueError("multi_class='tandem' has no calibrated probabilities.")
-        who = type(self).__name__
-        return fit_tandem(prepared, rows.y, rows.weight, len(self.classes_), self.tol, who)
-
-    def _classes_that_vote(self) -> list[int]:
-        return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
-
-    def _publish(self) -> None:
-        """One vote: plain numbers. Several classes: one entry for each."""
-        votes = self.votes_
-
-        def shown(values: list[Any]) -> Any:
-            return values[0] if len(votes) == 1 else values
-
-        self.weights_ = shown([vote.weights for vote in votes])
-        self.voters_ = shown([vote.voters for vote in votes])
-        self.n_voters_ = shown([vote.n_columns for vote in votes])
-        self.mu_ = shown([vote.mu for vote in votes])
-        self.mu_max_ = shown([vote.mu_max for vote in votes])
-        self.c_bound_ = shown([vote.c_bound for vote in votes])
-        self.gibbs_risk_ = shown([vote.moments.gibbs_risk for vote in votes])
-        self.disagreement_ = shown([vote.moments.disagreement for vote in votes])
-        self.duality_gap_ = shown([vote.duality_gap for vote in votes])
-
-    def vote(self, X: Any) -> Floats:
-        """Σ q_j h_j(x) in [-1, 1]: the vote for ``classes_[1]``, or one column per class."""
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self, "votes_")
-        table = self._read_rows(X)
-        if isinstance(self.votes_[0].voters, PickedStumps):
-            return rounded_votes(self.form_.score(table))
-        found = np.column_stack([vote.scores(table, X) for vote in self.votes_])
-        return found * trust_of(self.votes_)
-
-    @property
-    def form_(self) -> AdditiveScore:
-        """The vote as one table by column, for export (stumps only)."""
-        check_is_fitted(self, "votes_")
-        return vote_form(self.votes_, self.schema_, self.classes_)
-
-    def decision_function(self, X: Any) -> Floats:
-        """The vote; with ``probability="calibrated"`` its log-odds."""
-        scores = self.vote(X)
-        if self.votes_[0].slope is None:
-            return scores
-        slope = np.array([vote.slope for vote in self.votes_])
-        intercept = np.array([vote.intercept for vote in self.votes_])
-        if scores.ndim == 1:
-            return vote_log_odds(scores) * slope[0] + intercept[0]
-        return vote_log_odds(scores) * slope + intercept
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Class of the vote.
-
-        Two classes: a tie (a vote of exactly 0) goes to ``classes_[0]``. More: between equal votes
-        the class whose voters have the smaller Gibbs risk wins, then the first.
-        """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(np.int64)]
-        return self.classes_[scores.argmax(axis=1)]
-
-    def predict_proba(self, X: Any) -> Floats:
-        """(1 + vote)/2, or the calibrated sigmoid of it; several classes are normalised."""
-        scores = self._scores(X)
-        return probabilities(scores, "vote", calibration=calibration_of(self.votes_))
-
-    def staged_vote(self, X: Any) -> Iterator[Floats]:
-        """The vote after each voter that entered (binary problems fitted with ``staged=True``)."""
-        check_is_fitted(self, "votes_")
-        if len(self.votes_) != 1 or not self.votes_[0].stages:
-            raise ValueError("staged_vote needs two classes and a model fitted with staged=True.")
-        table = self._read_rows(X)
-        for voters, weights in self.votes_[0].stages:
-            yield np.clip(voters.votes(table, X) @ weights, -1.0, 1.0)
-
-    def pac_bayes_bounds(self, delta: float = 0.05) -> list[PacBayesBound]:
-        """Bounds on the risk of the vote that hold with probability 1 - delta.
-
-        With more than two classes, bounds of each vote "class against the rest" in turn. Read the
-        ``assumption`` of each: thresholds and kernel centres usually come from the same sample.
-        """
-        check_is_fitted(self, "votes_")
-        if self.votes_[0].tandem:  # one vote for all classes, and the one bound that covers it
-            return [b for b in _bounds_of(self.votes_[0], delta) if b.name == "tandem"]
-        return [bound for vote in self.votes_ for bound in _bounds_of(vote, delta)]
-
-    def rules(self) -> list[tuple[float, str]]:
-        """The vote in words: (weight, voter), heaviest first; per class when there are several."""
-        check_is_fitted(self, "votes_")
-        found = []
-        for k, vote in zip(self._classes_that_vote(), self.votes_, strict=True):
-            lead = "" if len(self.votes_) == 1 else f"{self.classes_[k]}: "
-            said = sorted(
-                zip(vote.weights.tolist(), vote.voters.rules(), strict=True),
-                key=lambda pair: (-pair[0], pair[1]),
-            )
-            found += [(weight, lead + rule) for weight, rule in said]
-        return found
 
 
-def _bounds_of(vote: FittedVote, delta: float) -> list[PacBayesBound]:
-    return pac_bayes_bounds(
-        vote.moments,
-        vote.n_independent,
-        vote.divergence,
-        delta,
-        assumption=vote.assumption,
-        quasi_uniform=vote.quasi_uniform,
-    )
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}.")
-
-
-def _check_common(model: Any) -> None:
-    check_choice("mu_unit", model.mu_unit, ("margin", "share"))
-    check_choice("probability", model.probability, ("margin", "calibrated"))
-    if isinstance(model.mu, str):
-        check_choice("mu", model.mu, ("cv", "bound", "least-squares"))
-    elif not isinstance(model.mu, int | float | np.number) or not model.mu > 0:
-        raise ValueError(
-            "mu must be a positive number or one of 'cv', 'bound', 'least-squares', "
-            f"got {model.mu!r}."
-        )
-    if not model.tol > 0:
-        raise ValueError(f"tol must be positive, got {model.tol!r}.")
-
-
-class CqBoostClassifier(VoteClassifier):
+class CqBoostClassifier(MomentVoteClassifier):
     """Sparse majority vote of small C-bound, by column generation (CqBoost).
 
     Minimises the second moment of the margin at a fixed mean margin mu. Up to scale this is
@@ -324,44 +128,42 @@ class CqBoostClassifier(VoteClassifier):
         delta: float = 0.05,
         random_state: Any = None,
     ) -> None:
-        self.voters = voters
-        self.form = form
-        self.mu = mu
-        self.mu_unit = mu_unit
+        super().__init__(
+            voters,
+            form=form,
+            mu=mu,
+            mu_unit=mu_unit,
+            probability=probability,
+            cv=cv,
+            tol=tol,
+            delta=delta,
+            random_state=random_state,
+        )
         self.max_voters = max_voters
         self.early_stopping = early_stopping
-        self.probability = probability
         self.staged = staged
-        self.cv = cv
-        self.tol = tol
-        self.delta = delta
-        self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CqBoostClassifier:
-        """Fit the vote; several classes are voted on one against the rest."""
-        check_choice("form", self.form, ("oriented", "sum-to-one", "slides"))
-        _check_common(self)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CqBoostClassifier:
+        """Fit the vote; several classes are voted on one against the rest.
+
+        Votes of stumps fit from a scan too, with folds by a hash of the row's values.
+        """
         if self.max_voters is not None and self.max_voters < 1:
             raise ValueError(f"max_voters must be at least 1, got {self.max_voters}.")
         if self.early_stopping is not None and not 0 < self.early_stopping < 1:
             raise ValueError(
                 f"early_stopping must be in (0, 1) or None, got {self.early_stopping!r}."
             )
-        program = Program(
-            self.form,
-            "oriented" if self.form == "oriented" else "both",
-            "least-squares" if self.form == "slides" else self.mu,
-            self.mu_unit == "share",
-            self.tol,
-            self.max_voters,
-            self.early_stopping,
-            self.delta,
-            self.staged,
+        program = self._program(
+            ("oriented", "sum-to-one", "slides"),
+            max_voters=self.max_voters,
+            stop=self.early_stopping,
+            staged=self.staged,
         )
         return self._fit_votes(X, y, sample_weight, program)
 
 
-class MinCqClassifier(VoteClassifier):
+class MinCqClassifier(MomentVoteClassifier):
     """Majority vote of smallest second moment at a fixed mean margin (MinCq).
 
     Parameters
@@ -406,28 +208,24 @@ class MinCqClassifier(VoteClassifier):
         delta: float = 0.05,
         random_state: Any = None,
     ) -> None:
-        self.voters = voters
-        self.form = form
-        self.mu = mu
-        self.mu_unit = mu_unit
-        self.multi_class = multi_class
-        self.probability = probability
-        self.cv = cv
-        self.tol = tol
-        self.delta = delta
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MinCqClassifier:
-        """Fit the vote; several classes are voted on one against the rest."""
-        check_choice("form", self.form, ("sum-to-one", "quasi-uniform", "slides"))
-        _check_common(self)
-        check_choice("multi_class", self.multi_class, ("ovr", "tandem"))
-        program = Program(
-            self.form,
-            "both",
-            "least-squares" if self.form == "slides" else self.mu,
-            self.mu_unit == "share",
-            self.tol,
-            delta=self.delta,
+        super().__init__(
+            voters,
+            form=form,
+            mu=mu,
+            mu_unit=mu_unit,
+            probability=probability,
+            cv=cv,
+            tol=tol,
+            delta=delta,
+            random_state=random_state,
         )
+        self.multi_class = multi_class
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MinCqClassifier:
+        """Fit the vote; several classes are voted on one against the rest.
+
+        Votes of stumps fit from a scan too, with folds by a hash of the row's values.
+        """
+        check_choice("multi_class", self.multi_class, ("ovr", "tandem"))
+        program = self._program(("sum-to-one", "quasi-uniform", "slides"))
         return self._fit_votes(X, y, sample_weight, program)

@@ -113,10 +113,11 @@ class Line:
     voters: float
 
 
-def halves(y: NDArray[np.int64], splits: int) -> Iterator[tuple[Any, Any]]:
+def halves(y: NDArray[np.int64], splits: int, first: int = 0) -> Iterator[tuple[Any, Any]]:
+    """Stratified half/half splits, of seeds ``first`` and up."""
     from sklearn.model_selection import train_test_split
 
-    for seed in range(splits):
+    for seed in range(first, first + splits):
         yield train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
 
 
@@ -127,12 +128,12 @@ def filled(X: Floats, train: Any) -> Floats:
 
 
 def run(
-    name: str, methods: dict[str, Callable[[], Any]], splits: int, *, fill: bool
+    name: str, methods: dict[str, Callable[[], Any]], splits: int, first: int, *, fill: bool
 ) -> dict[str, Line]:
     """Every method on the same random half/half splits of one set."""
     X, y = read(name)
     found: dict[str, list[tuple[float, float]]] = {method: [] for method in methods}
-    for train, test in halves(y, splits):
+    for train, test in halves(y, splits, first):
         for method, make in methods.items():
             model = make()
             rows = filled(X, train) if fill or method.startswith("Ada") else X
@@ -147,8 +148,6 @@ def run(
 def voters_of(model: Any) -> float:
     if hasattr(model, "n_voters_"):
         return float(model.n_voters_)
-    if hasattr(model, "best_estimator_"):
-        return voters_of(model.best_estimator_)
     if hasattr(model, "n_support_"):
         return float(model.n_support_.sum())
     stumps = {(t.tree_.feature[0], t.tree_.threshold[0]) for t in model.estimators_}
@@ -178,38 +177,18 @@ def stump_methods() -> dict[str, Callable[[], Any]]:
     }
 
 
-class _BestGamma:
-    """Width of the kernel by cross-validated risk, for any vote."""
-
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self.make = make
-
-    def fit(self, X: Floats, y: Any) -> _BestGamma:
-        from sklearn.model_selection import cross_val_score
-
-        from laconic import KernelVoters
-
-        d = X.shape[1]
-        tried = [KernelVoters(gamma=g / d) for g in (0.02, 0.1, 0.5, 2.0)]
-        scores = [cross_val_score(self.make(voters), X, y, cv=3).mean() for voters in tried]
-        self.best_estimator_ = self.make(tried[int(np.argmax(scores))]).fit(X, y)
-        return self
-
-    def predict(self, X: Floats) -> Any:
-        return self.best_estimator_.predict(X)
-
-
 def rbf_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.model_selection import StratifiedKFold
 
-    from laconic import CqBoostClassifier, MinCqClassifier
+    from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier
 
     # rows at random: with few distinct rows (titanic has 14) folds by value would ask for
     # predictions where there is no data
-    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    voters = KernelVoters(gamma="cv")
     return {
-        "CqBoost": lambda: _BestGamma(lambda voters: CqBoostClassifier(voters, cv=folds)),
-        "MinCq": lambda: _BestGamma(lambda voters: MinCqClassifier(voters, cv=folds)),
+        "CqBoost": lambda: CqBoostClassifier(voters, cv=folds),
+        "MinCq": lambda: MinCqClassifier(voters, cv=folds),
     }
 
 
@@ -217,6 +196,7 @@ def print_table(
     methods: dict[str, Callable[[], Any]],
     published: dict[str, Any],
     splits: int,
+    first: int,
     *,
     fill: bool,
 ) -> None:
@@ -225,7 +205,7 @@ def print_table(
     print("|" + "---|" * (len(methods) + 3))
     totals: dict[str, list[tuple[float, float]]] = {method: [] for method in methods}
     for name, cells in published.items():
-        lines = run(name, methods, splits, fill=fill)
+        lines = run(name, methods, splits, first, fill=fill)
         row = [f"{lines[m].risk:.4f} / {lines[m].voters:.1f}" for m in methods]
         row += [f"{risk:.4f} / {columns}" for risk, columns in cells[:2]]
         print(f"| {name} | " + " | ".join(row) + " |", flush=True)
@@ -308,59 +288,102 @@ def _forest_row(name: str, cells: Floats, n_trees: int) -> str:
     )
 
 
-def print_mnist(rows: int = 1000) -> None:
-    """The 45 pairs of digits: votes of kernels against a support vector machine, stumps against
-    AdaBoost; ``rows`` training rows and as many test rows per pair."""
+DUELS = (
+    ("MinCq, kernels", "SVC"),
+    ("CqBoost, kernels", "SVC"),
+    ("MinCq, stumps", "AdaBoost"),
+    ("CqBoost, stumps", "AdaBoost"),
+)
+
+
+def mnist_methods() -> dict[str, Callable[[], Any]]:
+    """Votes of kernels, a support vector machine of the same widths, votes of stumps, AdaBoost."""
     from sklearn.ensemble import AdaBoostClassifier
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
-    from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier
+    from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier, StumpVoters
+    from laconic.estimators.kernel_voters import WIDTHS
 
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    kernels = KernelVoters(gamma="cv", standardise=False)
+
+    def machine() -> Any:
+        return _PerColumn(
+            lambda d: GridSearchCV(
+                SVC(), {"C": [1.0, 10.0, 100.0], "gamma": [w / d for w in WIDTHS]}, cv=folds
+            )
+        )
+
+    return {
+        "MinCq, kernels": lambda: MinCqClassifier(kernels, cv=folds),
+        "CqBoost, kernels": lambda: CqBoostClassifier(kernels, cv=folds),
+        "SVC": machine,
+        # MinCq weighs every stump: two thresholds a pixel keep its program small
+        "MinCq, stumps": lambda: MinCqClassifier(StumpVoters(n_thresholds=2), cv=folds),
+        "CqBoost, stumps": lambda: CqBoostClassifier(cv=folds),
+        "AdaBoost": lambda: AdaBoostClassifier(n_estimators=200, random_state=0),
+    }
+
+
+class _PerColumn:
+    """A model whose parameters depend on the number of columns."""
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        self.make = make
+
+    def fit(self, X: Floats, y: Any) -> Any:
+        return self.make(X.shape[1]).fit(X, y)
+
+
+def print_mnist(rows: int = 500, methods: tuple[str, ...] = ()) -> None:
+    """The 45 pairs of digits: test risks on the pair's rows of the test file, then win counts.
+
+    ``rows`` training rows are drawn from the training file. Pixels that vary there are divided by
+    their common spread, so that the widths tried fit them.
+    """
     data = load("mnist")
-    X, y = np.asarray(data.X, dtype=np.float64) / 255.0, data.y
-    wins = {"MinCq/SVC": [0, 0, 0], "CqBoost/SVC": [0, 0, 0], "CqBoost/AdaBoost": [0, 0, 0]}
+    X, y = np.asarray(data.X, dtype=np.float64), data.y
+    made = {name: make for name, make in mnist_methods().items() if not methods or name in methods}
+    print("| pair | " + " | ".join(made) + " |")
+    print("|" + "---|" * (len(made) + 1))
+    found: dict[str, list[float]] = {name: [] for name in made}
     for a in range(10):
         for b in range(a + 1, 10):
-            pick = np.random.default_rng(0).permutation(np.flatnonzero(np.isin(y, (a, b))))
-            train, test = pick[:rows], pick[rows : 2 * rows]
+            pick = np.flatnonzero(np.isin(y[:60_000], (a, b)))
+            train = np.random.default_rng(10 * a + b).permutation(pick)[:rows]
+            test = 60_000 + np.flatnonzero(np.isin(y[60_000:], (a, b)))
             seen = X[train].std(axis=0) > 0
-            A, B = X[train][:, seen], X[test][:, seen]
-            kernel = KernelVoters(gamma=0.02, standardise=False)
-            risks = {}
-            models = {
-                "SVC": SVC(C=10.0, gamma=0.02),
-                "MinCq": MinCqClassifier(kernel, cv=3),
-                "CqBoost": CqBoostClassifier(kernel, cv=3),
-                "stumps": CqBoostClassifier(cv=3),
-                "AdaBoost": AdaBoostClassifier(n_estimators=200, random_state=0),
-            }
-            for name, model in models.items():
+            spread = X[train][:, seen].std()
+            A, B = X[train][:, seen] / spread, X[test][:, seen] / spread
+            for name, make in made.items():
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    risks[name] = np.mean(model.fit(A, y[train]).predict(B) != y[test])
-            for pair, ours, theirs in (
-                ("MinCq/SVC", "MinCq", "SVC"),
-                ("CqBoost/SVC", "CqBoost", "SVC"),
-                ("CqBoost/AdaBoost", "stumps", "AdaBoost"),
-            ):
-                wins[pair][int(np.sign(risks[ours] - risks[theirs])) + 1] += 1
-            print(a, b, {k: round(float(v), 4) for k, v in risks.items()}, flush=True)
-    for pair, (won, tied, lost) in wins.items():
-        print(f"{pair}: {won} wins, {tied} ties, {lost} losses")
+                    said = make().fit(A, y[train]).predict(B)
+                found[name].append(float(np.mean(said != y[test])))
+            cells = [f"{found[name][-1]:.4f}" for name in made]
+            print(f"| {a} {b} | " + " | ".join(cells) + " |", flush=True)
+    print("| mean | " + " | ".join(f"{np.mean(r):.4f}" for r in found.values()) + " |")
+    for ours, theirs in DUELS:
+        if ours in found and theirs in found:
+            side = np.sign(np.subtract(found[ours], found[theirs]))
+            won, tied, lost = (int((side == s).sum()) for s in (-1, 0, 1))
+            print(f"{ours} against {theirs}: {won} wins, {tied} ties, {lost} losses")
 
 
-def main(what: str = "stumps", splits: int = 5) -> None:
+def main(what: str = "stumps", count: int | None = None, first: int = 0) -> None:
+    """``count`` splits from seed ``first`` on, or ``count`` training rows for mnist."""
     if what == "stumps":
-        print_table(stump_methods(), PUBLISHED_STUMPS, splits, fill=False)
+        print_table(stump_methods(), PUBLISHED_STUMPS, count or 5, first, fill=False)
     elif what == "rbf":
-        print_table(rbf_methods(), PUBLISHED_RBF, splits, fill=True)
+        print_table(rbf_methods(), PUBLISHED_RBF, count or 5, first, fill=True)
     elif what == "forest":
-        print_forests()
+        print_forests(count or 2)
     elif what == "mnist":
-        print_mnist()
+        print_mnist(count or 500)
     else:
         raise SystemExit(f"unknown table {what!r}: stumps, rbf, forest or mnist")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2], *(int(n) for n in sys.argv[2:3]))
+    main(*sys.argv[1:2], *(int(n) for n in sys.argv[2:4]))

@@ -65,7 +65,8 @@ def _box_at(
     status = 0
     for _ in range(300):
         _rescale_box(state, size / theta)
-        status = state.minimise(0.0, tol=tol)
+        # ten times the voters: beyond that it turns in circles within rounding, and the gap decides
+        status = state.minimise(0.0, tol=tol, max_sweeps=max(1000, 10 * state.n))
         margin = theta * float(first @ state.weights)
         if abs(margin - mu) <= 1e-13 * largest or high - low <= 1e-14 * theta:
             break

@@ -54,10 +54,14 @@ class Columns(Protocol):
 
 
 class DenseColumns:
-    """A matrix of votes in [-1, 1], held in memory (kernel voters, given scores)."""
+    """A matrix of votes in [-1, 1], held in memory (kernel voters, given scores).
 
-    def __init__(self, H: Floats, y: Floats, weight: Floats) -> None:
+    ``copies`` says how many voters each column stands for.
+    """
+
+    def __init__(self, H: Floats, y: Floats, weight: Floats, copies: Floats | None = None) -> None:
         self.H = H
+        self.copies = np.ones(H.shape[1]) if copies is None else copies
         self.y = y
         self.weight = weight / weight.sum()
         self.source = ArraySource(H, y, self.weight)
@@ -105,14 +109,15 @@ class DenseColumns:
     def full_gram(self, columns: Indices) -> Floats:
         return self.gram(columns, columns)
 
-    def distinct(self) -> tuple[Indices, Indices]:
-        """Columns without repetitions up to sign, and how many each stands for."""
+    def distinct(self) -> tuple[Indices, Floats]:
+        """Columns without repetitions up to sign, and how many voters each stands for."""
         lead = np.argmax(self.H != 0, axis=0)
         sign = np.where(self.H[lead, np.arange(self.n_columns)] < 0, -1.0, 1.0)
         rows = np.ascontiguousarray((self.H * sign).T) + 0.0
-        _, place, multiple = np.unique(rows, axis=0, return_index=True, return_counts=True)
-        keep = np.argsort(place, kind="stable")
-        return place[keep].astype(np.int64), multiple[keep]
+        _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        copies = np.bincount(place.ravel(), self.copies).astype(np.float64)
+        keep = np.argsort(first, kind="stable")
+        return first[keep].astype(np.int64), copies[keep]
 
 
 class CqBoost:

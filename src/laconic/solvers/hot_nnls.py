@@ -22,6 +22,9 @@ PIVOT = 1e-12
 Without a penalty its pull is zero up to rounding, so refusing it loses nothing; with one it takes
 the place of a free variable (see ``_exchange``)."""
 
+REFRESH = 32
+"""Sweeps between two slopes that are computed anew; between them only what moved is subtracted."""
+
 
 @njit(cache=True)
 def _forward(R: Floats, k: int, b: Floats) -> None:
@@ -279,11 +282,19 @@ def active_set(
             j = order[p]
             if side[j] == 0:
                 side[j] = 1 if w[j] > 0.0 or (w[j] == 0.0 and upper[j] > 0.0) else -1
+    at = np.zeros(n)  # the weights that g belongs to
+    stale = REFRESH
     while sweep < max_sweeps:
-        g[:] = linear[:n]
+        if stale >= REFRESH:
+            g[:] = linear[:n]
+            at[:] = 0.0
+            stale = 0
+        else:
+            stale += 1
         for i in range(n):
-            if w[i] != 0.0:
-                x = w[i]
+            x = w[i] - at[i]
+            if x != 0.0:
+                at[i] = w[i]
                 for j in range(n):
                     g[j] -= x * G[i, j]
         value = 0.0
@@ -298,6 +309,7 @@ def active_set(
         if slope > tol and tries < 5:
             k, released, _ = _settle(R, u, order, k, w, side, free, penalty, lower, upper)
             tries += 1
+            stale = REFRESH
             continue
         tries = 0
         _pulls(g, w, penalty, lower, upper, free, n, pull)
@@ -307,6 +319,9 @@ def active_set(
             best = max(best, size)
             if not shut[j]:
                 open_best = max(open_best, size)
+        if stale > 0 and min(best, open_best) <= tol:
+            stale = REFRESH  # decide on slopes without accumulated rounding
+            continue
         if best <= tol:
             status = OPTIMAL
             break
