@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -91,6 +93,35 @@ def test_a_smaller_model_is_kept_only_if_it_costs_no_more(excess, expected):
     small = _outcome(np.roll(noise, 2) + excess, size=5.0)
     chosen = LaconicClassifier()._choose([large, small], training, _market([[0, 1], [1, 0]]))
     assert chosen is [large, small][expected]
+
+
+@pytest.mark.parametrize(
+    ("long_size", "more", "expected"),
+    [
+        (50, 10, "short"),  # within half an error on the page: the smaller one
+        (50, 19, "long"),  # within one error, not half: the cheaper one
+        (5000, 19, "short"),  # one error is what a page is worth
+        (5000, 42, "long"),  # more than one error: no page
+    ],
+)
+def test_a_page_is_worth_an_error_and_size_on_it_half(long_size, more, expected):
+    # in both classes the short model errs alone on 2,500 + more rows of 10,000, the long one alone
+    # on 2,500 - more: behind by 2 more / 10,000, with a standard error of 0.0064
+    n = 20_000
+    y = np.repeat([0, 1], n // 2)
+    place = np.tile(np.arange(n // 2), 2)
+    short_cost = (place < 2_500 + more).astype(float)
+    long_cost = ((place >= 5_000) & (place < 7_500 - more)).astype(float)
+    proba = np.full((n, 2), 0.5)
+    longer = _outcome(long_cost, proba, long_size)
+    short = _outcome(short_cost, proba, 5)
+    weight = np.ones(n)
+    market = _market([[0.0, 1.0], [1.0, 0.0]])
+    behind, error = paired(short, longer, y, weight, market)
+    assert behind / error == pytest.approx(more / 32, rel=0.02)
+    training = SimpleNamespace(y=y, weight=weight)
+    chosen = LaconicClassifier()._choose([longer, short], training, market)
+    assert chosen is {"long": longer, "short": short}[expected]
 
 
 def test_sizes_count_what_a_reader_looks_at():

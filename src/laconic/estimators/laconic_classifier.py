@@ -47,6 +47,9 @@ Floats = NDArray[np.float64]
 PAGE = 300
 """Entries that a reader will look at."""
 
+_FOR_A_PAGE, _FOR_SIZE = 1.0, 0.5
+"""Standard errors of cost given up to fit on a page, and on a page to be smaller still."""
+
 CHOICE_ROWS = 200_000
 """Rows of a scan that the choice is made on; the chosen model is fitted on all of them."""
 
@@ -58,10 +61,10 @@ class LaconicClassifier(TableClassifier):
     """The smallest model whose decisions cost no more than the best, within one standard error.
 
     Candidates of every family are fitted on folds; their held-out decisions are priced with
-    ``costs``, at the class mix of deployment. Of all candidates that are not worse than the
-    cheapest one by more than one standard error *of the difference on the same rows*, those that
-    fit on a page (300 entries) are preferred; of these, the smallest that is not behind in log
-    loss either is kept, fitted on all rows and wrapped in the decision layer.
+    ``costs``, at the class mix of deployment. Candidates that fit on a page (300 entries) and are
+    not worse than the cheapest one by more than one standard error *of the difference on the same
+    rows* are preferred; of these, the smallest within half an error of their best, in cost and in
+    log loss, is kept, fitted on all rows and wrapped in the decision layer.
     :mod:`laconic.estimators.model_size` says what size means, for all families alike. Mixed
     columns and missing values need no preparation.
 
@@ -83,7 +86,7 @@ class LaconicClassifier(TableClassifier):
         "bayes-built", "forest-votes" and "minimax". A list names some of them; a dict from name to
         classifier brings others.
     selection : {"1se", "best"}, default="1se"
-        The smallest within one standard error of the cheapest, or the cheapest.
+        A page, then the smallest on it, as said above; or the cheapest.
     time_budget : float, default=None
         Seconds. No fold is started after 70 % of them; the best model so far is then fitted.
     cv : int, splitter or iterable, default=5
@@ -298,8 +301,13 @@ class LaconicClassifier(TableClassifier):
         best = cheapest(able, y, weight, market)
         if self.selection == "best" or not complete:
             return best
-        close = [out for out in complete if _within(out, best, y, weight, market)]
-        close = _well_informed([out for out in close if out.size <= PAGE] or close, y, weight)
+        pages = [out for out in complete if out.size <= PAGE]
+        pages = [out for out in pages if _within(out, best, y, weight, market, _FOR_A_PAGE)]
+        if pages:
+            best = cheapest(pages, y, weight, market)
+        pool = pages or complete
+        close = [out for out in pool if _within(out, best, y, weight, market, _FOR_SIZE)] or pool
+        close = _well_informed(close, y, weight)
         sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
         return close[int(np.argmin(sizes))]
 
@@ -375,13 +383,15 @@ def _same_as_another(candidate: Candidate, outcomes: list[Outcome]) -> bool:
     return False
 
 
-def _within(out: Outcome, best: Outcome, y: Any, weight: Floats, market: Market) -> bool:
+def _within(
+    out: Outcome, best: Outcome, y: Any, weight: Floats, market: Market, errors: float
+) -> bool:
     behind, error = paired(out, best, y, weight, market)
-    return behind <= error
+    return behind <= errors * error
 
 
 def _well_informed(close: list[Outcome], y: Any, weight: Floats) -> list[Outcome]:
-    """Those whose log loss is within one standard error of the best among them.
+    """Those whose log loss is within half a standard error of the best among them.
 
     The cost of decisions is a coarse measure: of models that cost the same on these rows, those
     with worse probabilities will decide worse on others.
@@ -398,7 +408,7 @@ def _well_informed(close: list[Outcome], y: Any, weight: Floats) -> list[Outcome
         gap = log_losses(out, y) - best
         mean = float(np.average(gap, weights=weight))
         error = float(np.sqrt(weight**2 @ (gap - mean) ** 2) / weight.sum())
-        if mean <= error:
+        if mean <= _FOR_SIZE * error:
             kept.append(out)
     return kept
 
