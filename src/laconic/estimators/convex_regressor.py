@@ -27,7 +27,7 @@ class ConvexRiskRegressor(KernelRisk, RegressorMixin, TableReader):
     """Linear or kernel regression for a convex loss of the residual, with a certificate.
 
     Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i - w.x_i - b)``. With a kernel, w.x becomes a
-    function f of its space and |w| the norm of f.
+    function f of its space and ``|w|`` the norm of f.
 
     Parameters
     ----------
