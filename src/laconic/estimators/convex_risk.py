@@ -49,8 +49,8 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
 
     Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i (w.x_i + b))`` by Newton's method with exact
     treatment of kinks, until the duality gap is small (Bach's lecture notes, 2014, section 2).
-    With a kernel, w.x becomes a function f of its space and ``|w|`` the norm of f; the hinge loss is
-    then :class:`~sklearn.svm.SVC`.
+    With a kernel, w.x becomes a function f of its space and ``|w|`` the norm of f; the hinge loss
+    is then :class:`~sklearn.svm.SVC`.
 
     Parameters
     ----------
