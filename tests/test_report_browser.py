@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import numpy as np
@@ -133,7 +134,10 @@ def test_sliders_by_keyboard_and_mouse_show_the_numbers_of_python(payments, open
     opened.page.click("#play button")
     assert_shows(opened, table, 0, 0)
     assert opened.value("#o-cost") == pytest.approx(found.summary["expected_cost"], abs=NEAR)
-    opened.page.wait_for_function("document.getElementById('live').textContent.length > 10")
+    # wait_for_function polls by eval, which the page's own security policy refuses
+    from playwright.sync_api import expect
+
+    expect(opened.page.locator("#live")).to_have_text(re.compile(".{11}"))
 
 
 def fill_in(opened, model, cells):
