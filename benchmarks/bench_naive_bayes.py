@@ -2,7 +2,6 @@
 
     python -m benchmarks.bench_naive_bayes sets [NAME ...]   # 10-fold, Table 1, no trees;
                                                              # folds of seed 1, unseen before
-    python -m benchmarks.bench_naive_bayes short [NAME ...]  # the same, penalty=0.2
     python -m benchmarks.bench_naive_bayes trees             # trees=10 against Khiops's default 10
     python -m benchmarks.bench_naive_bayes times [CELLS]     # CPU seconds, growth, one row;
                                                              # Khiops up to CELLS cells
@@ -99,9 +98,9 @@ def _means(parts: list[FoldMeans]) -> FoldMeans:
     )
 
 
-def sets(names: list[str], trees: int = 0, n_splits: int = 10, **parameters: float) -> None:
+def sets(names: list[str], trees: int = 0, n_splits: int = 10) -> None:
     """Ten folds of every set: ours against Khiops, the same number of trees."""
-    print(f"{n_splits} folds, trees={trees}, {parameters}: ours, Khiops")
+    print(f"{n_splits} folds, trees={trees}: ours, Khiops")
     print(
         "| set | AUC | AUC K | compr. | compr. K | log loss | log loss K | vars | vars K | CPU x |"
     )
@@ -118,7 +117,7 @@ def sets(names: list[str], trees: int = 0, n_splits: int = 10, **parameters: flo
         a = fold_means(
             X,
             y,
-            ours(trees=trees, **parameters),
+            ours(trees=trees),
             lambda m: len(m.selected_features_),
             n_splits=n_splits,
             cpu_clock=cpu_seconds,
@@ -249,8 +248,6 @@ def main() -> None:
     what = sys.argv[1] if len(sys.argv) > 1 else "times"
     if what == "sets":
         sets(sys.argv[2:] or BY_SIZE)
-    elif what == "short":
-        sets(sys.argv[2:] or BY_SIZE, penalty=0.2)
     elif what == "trees":
         sets(sys.argv[2:] or [*WITH_TREES, "make_classification"], trees=10, n_splits=3)
     elif what == "searches":

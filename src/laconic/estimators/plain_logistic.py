@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import check_is_fitted
 
 from laconic.data.columns import MISSING, Table
-from laconic.estimators.contract import Interval, TableClassifier, fit_context
+from laconic.estimators.contract import Interval, fit_context
 from laconic.estimators.form_builders import design_form
+from laconic.estimators.form_prediction import FormPrediction
 from laconic.estimators.links import Link
 
 
@@ -89,7 +89,7 @@ def design(columns: tuple[LinearColumn, ...], table: Table) -> NDArray[np.float6
     return out
 
 
-class PlainLogisticRegression(TableClassifier):
+class PlainLogisticRegression(FormPrediction):
     """Logistic regression on mixed columns: standardised numbers, one indicator per level.
 
     scikit-learn's :class:`~sklearn.linear_model.LogisticRegression` fits the coefficients; this
@@ -162,22 +162,6 @@ class PlainLogisticRegression(TableClassifier):
             self.columns_, self.schema_, self.coef_, self.intercept_, self.classes_, link
         )
         return self
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of the second class, or one score per class when there are more than two."""
-        check_is_fitted(self)
-        scores = self.form_.score(self._read_rows(X))
-        return scores.ravel() if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, in the order of ``classes_``."""
-        check_is_fitted(self)
-        return self.form_.proba(self._read_rows(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
 
 
 __all__ = ["LinearColumn", "PlainLogisticRegression", "design", "linear_columns"]

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from laconic.estimators.bayes_score import code_matrix
-from laconic.estimators.contract import Interval, StrOptions, TableClassifier, Training, fit_context
+from laconic.estimators.contract import Interval, StrOptions, Training, fit_context
 from laconic.estimators.form_builders import cells_term, design_form
+from laconic.estimators.form_prediction import FormPrediction
 from laconic.estimators.forms import AdditiveScore, plain_label
 from laconic.estimators.gray_zone import GrayZoneLogisticRegression
 from laconic.estimators.links import Link
@@ -29,7 +29,7 @@ _WIDEST_DENSE = 256
 """Cells and columns of a dense design matrix; above, the indicators are kept sparse."""
 
 
-class ScorecardClassifier(TableClassifier):
+class ScorecardClassifier(FormPrediction):
     r"""Points for the parts of each column, weighed together by a (gray-zone) logistic fit.
 
     Numbers are cut and categories grouped by MODL partitions, missing values included; every part
@@ -152,7 +152,7 @@ class ScorecardClassifier(TableClassifier):
         self.selected_features_ = np.array(
             [" x ".join(term.columns) for term in self.form_.terms], dtype=object
         )
-        self.feature_importances_ = self._importances(rows)
+        self.feature_importances_ = self._importances(rows.table, rows.weight)
         return self
 
     def _fit_lines(self, rows: Training) -> None:
@@ -199,38 +199,6 @@ class ScorecardClassifier(TableClassifier):
         self.objective_, self.duality_gap_ = inner.objective_, inner.duality_gap_
         self.n_iter_ = inner.n_iter_
         return inner
-
-    def _importances(self, rows: Training) -> Floats:
-        share = np.zeros(self.n_features_in_)
-        spread = rows.weight / rows.weight.sum()
-        for term in self.form_.terms:
-            size = float(spread @ np.abs(term.contribution(rows.table)).max(axis=1))
-            places = [self.schema_.names.index(name) for name in term.columns]
-            share[places] += size / len(places)
-        return share / share.sum() if share.any() else share
-
-    def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the second class, or one score for each class when there are more."""
-        check_is_fitted(self, "form_")
-        scores = self.form_.score(self._read_rows(X))
-        return scores.ravel() if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class, in the order of ``classes_``."""
-        check_is_fitted(self, "form_")
-        return self.form_.proba(self._read_rows(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class."""
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def explain(self, X: Any) -> Floats:
-        """Exact contributions, shape (n_rows, n_terms) or (n_rows, n_terms, n_classes)."""
-        check_is_fitted(self, "form_")
-        found = self.form_.contributions(self._read_rows(X))
-        return found[:, :, 0] if len(self.classes_) == 2 else found
 
 
 def _link(n_classes: int) -> Link:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from laconic.data.axes import Axis, CategoryAxis, IntervalAxis
 from laconic.data.columns import Table
@@ -19,15 +18,15 @@ from laconic.estimators.contract import (
     Accepts,
     Interval,
     StrOptions,
-    TableClassifier,
     Training,
     fit_context,
 )
 from laconic.estimators.folds import folds_of, seed_of
+from laconic.estimators.form_prediction import FormPrediction
 from laconic.estimators.forms import AdditiveScore, SlotTerm, plain_label
 from laconic.estimators.links import Link, probabilities
 from laconic.solvers.lasso_logistic import LassoLogistic
-from laconic.solvers.lasso_path import HeldOutPath, held_out_path, solve_down
+from laconic.solvers.lasso_path import held_out_path, solve_down
 from laconic.solvers.solution import Solution
 
 Floats = NDArray[np.float64]
@@ -45,7 +44,7 @@ class Rule:
     weight: float
 
 
-class SparseRulesClassifier(TableClassifier):
+class SparseRulesClassifier(FormPrediction):
     r"""Logistic regression on yes/no conditions and agreements of two of them, few by l1 penalty.
 
     Every column offers conditions that ignore the target: cuts of a number spread evenly over the
@@ -217,36 +216,7 @@ class SparseRulesClassifier(TableClassifier):
         self.objective_ = float(sum(s.value for s in solved))
         self.duality_gap_ = float(sum(s.gap for s in solved))
         self.n_iter_ = max(1, *(s.n_iter for s in solved))
-        share = np.zeros(self.n_features_in_)
-        for term in self.form_.terms:
-            size = float(weight @ np.abs(term.contribution(table)).max(axis=1))
-            share[[self.schema_.names.index(name) for name in term.columns]] += size / len(
-                term.columns
-            )
-        self.feature_importances_ = share / share.sum() if share.any() else share
-
-    def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the second class, or one score for each class when there are more."""
-        check_is_fitted(self, "form_")
-        scores = self.form_.score(self._read_rows(X))
-        return scores.ravel() if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Probability of each class, in the order of ``classes_``."""
-        check_is_fitted(self, "form_")
-        return self.form_.proba(self._read_rows(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class."""
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
-
-    def explain(self, X: Any) -> Floats:
-        """Exact contributions, shape (n_rows, n_terms) or (n_rows, n_terms, n_classes)."""
-        check_is_fitted(self, "form_")
-        found = self.form_.contributions(self._read_rows(X))
-        return found[:, :, 0] if len(self.classes_) == 2 else found
+        self.feature_importances_ = self._importances(table, weight)
 
 
 def _worded(rules: RuleSet, weights: Floats) -> list[Rule]:
@@ -321,4 +291,4 @@ def merged_slots(axis: Axis, values: Floats, side: int) -> tuple[Axis, Floats]:
     return IntervalAxis(axis.bounds[differs]), np.moveaxis(lines[kept], 0, side)
 
 
-__all__ = ["HeldOutPath", "Rule", "SparseRulesClassifier"]
+__all__ = ["Rule", "SparseRulesClassifier"]
