@@ -153,6 +153,7 @@ def _laconic() -> list[BaseEstimator]:
     return [
         make(candidates=["logistic", "bayes", "additive"], cv=3, random_state=0),
         make(candidates=["scorecard", "votes"], cv=3, selection="best", random_state=0),
+        make(candidates=["logistic", "bayes", "blends"], cv=3, random_state=0),
     ]
 
 
@@ -179,7 +180,14 @@ def _rules() -> list[BaseEstimator]:
     ]
 
 
+def _blended() -> list[BaseEstimator]:
+    make = laconic.BlendedClassifier
+    bayes = laconic.WeightedNaiveBayes(random_state=0)
+    return [make(), make([laconic.PlainLogisticRegression(C=0.5), bayes])]
+
+
 CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
+    "BlendedClassifier": _blended,
     "CBBoostClassifier": _cb_boost,
     "CGBoostClassifier": _cg_boost,
     "CqBoostClassifier": _cq_boost,

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from laconic import (
+    BlendedClassifier,
     CqBoostClassifier,
     DecisionClassifier,
     GrayZoneLogisticRegression,
@@ -41,6 +42,10 @@ CLASSES = {
 FAMILIES = {
     # family: how to make it, and whether it reads categories and missing values
     "additive with pairs": (lambda: SparseAdditiveClassifier(pairs=1), True),
+    "blend": (
+        lambda: BlendedClassifier([PlainLogisticRegression(), WeightedNaiveBayes(random_state=0)]),
+        True,
+    ),
     "gray zone": (lambda: GrayZoneLogisticRegression(), False),
     "logistic": (lambda: PlainLogisticRegression(), True),
     "naive Bayes": (lambda: WeightedNaiveBayes(random_state=0), True),

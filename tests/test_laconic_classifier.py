@@ -98,13 +98,13 @@ def test_a_smaller_model_is_kept_only_if_it_costs_no_more(excess, expected):
 @pytest.mark.parametrize(
     ("long_size", "more", "expected"),
     [
-        (50, 10, "short"),  # within half an error on the page: the smaller one
-        (50, 19, "long"),  # within one error, not half: the cheaper one
+        (50, 19, "short"),  # within one error on the page, equal log losses: the smaller one
+        (50, 42, "long"),  # more than one error: the cheaper one
         (5000, 19, "short"),  # one error is what a page is worth
         (5000, 42, "long"),  # more than one error: no page
     ],
 )
-def test_a_page_is_worth_an_error_and_size_on_it_half(long_size, more, expected):
+def test_a_page_and_a_smaller_size_are_worth_one_error(long_size, more, expected):
     # in both classes the short model errs alone on 2,500 + more rows of 10,000, the long one alone
     # on 2,500 - more: behind by 2 more / 10,000, with a standard error of 0.0064
     n = 20_000

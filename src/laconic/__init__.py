@@ -11,6 +11,7 @@ _HOME = {
     "AdditivePathDisplay": "laconic.evaluation.additive_displays",
     "AdditiveScore": "laconic.estimators.forms",
     "BayesRiskDisplay": "laconic.evaluation.minimax_displays",
+    "BlendedClassifier": "laconic.estimators.blended",
     "CBBoostClassifier": "laconic.estimators.boosting",
     "CGBoostClassifier": "laconic.estimators.boosting",
     "CandidatesDisplay": "laconic.evaluation.candidate_displays",

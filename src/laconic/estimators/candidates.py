@@ -105,8 +105,25 @@ def decision_zone(costs: Floats) -> tuple[float, float] | None:
     return gray_zone(threshold, _ZONE_WIDTH) if 0 < threshold < 1 else None
 
 
+BLENDS = "blends"
+"""Named among the candidates, it adds the means of two of them."""
+
+
+def without_blends(given: Any) -> tuple[Any, bool]:
+    """The candidates that are fitted, and whether means of two of them are compared too."""
+    if isinstance(given, str):
+        return given, given == "auto"
+    if isinstance(given, Sequence) and BLENDS in given:
+        rest = [name for name in given if name != BLENDS]
+        if len(rest) < 2:
+            raise ValueError(f"candidates names {BLENDS!r}, which needs two other models at least.")
+        return rest, True
+    return given, False
+
+
 def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
     """ "auto", names of the automatic ones, or a mapping from name to classifier."""
+    given, _ = without_blends(given)
     if isinstance(given, str) and given == "auto":
         return [candidate for candidate in auto if candidate.by_default]
     if isinstance(given, Mapping):
@@ -122,7 +139,8 @@ def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(
-            f"candidates names {unknown[0]!r}; the models offered here are {', '.join(known)}."
+            f"candidates names {unknown[0]!r}; the models offered here are {', '.join(known)}, and "
+            f"{BLENDS} for the means of two of them."
         )
     return [known[name] for name in given]
 

@@ -19,7 +19,8 @@ from laconic.criteria.posterior_laws import PosteriorLaws
 from laconic.criteria.prior_box import PriorBox
 from laconic.estimators.candidates import Candidate
 from laconic.estimators.contract import TableReader, Training, take_rows
-from laconic.estimators.model_size import model_size, variables_of
+from laconic.estimators.links import probabilities
+from laconic.estimators.model_size import additive_form, model_size, variables_of
 from laconic.solvers.anytime import Deadline
 from laconic.solvers.minimax import solve_minimax
 
@@ -68,11 +69,20 @@ class Market:
 
 @dataclass
 class Outcome:
-    """What held-out rows say about one candidate."""
+    """What held-out rows say about one candidate.
+
+    ``raw`` are the held-out probabilities before the smoothing of the model's form, whose link,
+    smoothing and columns are kept beside them; a mean of two candidates names its ``members``.
+    """
 
     candidate: Candidate
     proba: Floats
     row_cost: Floats
+    raw: Floats | None = None
+    link: str | None = None
+    smoothing: float = 0.0
+    columns: frozenset[str] = frozenset()
+    members: tuple[Outcome, ...] = ()
     fit_seconds: float = 0.0
     sizes: list[float] = field(default_factory=list)
     variables: list[float] = field(default_factory=list)
@@ -145,11 +155,12 @@ def run_candidate(
             if out.fitted.held_out_proba_ is not None:
                 out.proba = out.fitted.held_out_proba_
             _note_model(out, out.fitted)
+            out.raw = out.proba
             out.complete = True
         else:
             _run_folds(out, rows, folds, classes, market, best, deadline)
     out.fit_seconds = time.perf_counter() - start
-    _price(out, rows.training.y, rows.training.weight, market)
+    price(out, rows.training.y, rows.training.weight, market)
     return out
 
 
@@ -170,10 +181,16 @@ def _run_folds(
         if len(np.unique(y[train])) < 2:
             continue
         fitted = rows.fit(model, train, classes)
-        said = np.asarray(fitted.predict_proba(rows.take(model, test)), dtype=np.float64)
-        out.proba[test] = 0.0
-        out.proba[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = said
+        given = rows.take(model, test)
+        said = np.asarray(fitted.predict_proba(given), dtype=np.float64)
         _note_model(out, fitted)
+        own = np.ix_(test, np.searchsorted(classes, fitted.classes_))
+        out.proba[test] = 0.0
+        out.proba[own] = said
+        if out.link is not None:
+            out.raw = np.full_like(out.proba, np.nan) if out.raw is None else out.raw
+            out.raw[test] = 0.0
+            out.raw[own] = _unsmoothed(fitted, given) if out.smoothing else said
         if number + 1 == _RACE_FOLDS < len(folds) and _behind(
             out, best, y, rows.training.weight, market
         ):
@@ -182,16 +199,25 @@ def _run_folds(
     out.complete = True
 
 
+def _unsmoothed(fitted: Any, table: Any) -> Floats:
+    return probabilities(fitted.form_.score(table), fitted.form_.link)
+
+
 def _note_model(out: Outcome, fitted: Any) -> None:
     out.sizes.append(model_size(fitted))
     out.variables.append(variables_of(fitted))
+    form = additive_form(fitted)
+    if form is not None:
+        out.link, out.smoothing = form.link, form.smoothing
+        out.columns = out.columns | set(form.columns)
     gap, value = getattr(fitted, "duality_gap_", None), getattr(fitted, "objective_", None)
     if gap is not None:
         scale = 1.0 if value is None else max(abs(float(np.sum(value))), 1e-300)
         out.gaps.append(float(np.sum(gap)) / scale)
 
 
-def _price(out: Outcome, y: Ints, weight: Floats, market: Market) -> None:
+def price(out: Outcome, y: Ints, weight: Floats, market: Market) -> None:
+    """What the decisions of the held-out rows cost, at the class mix they are meant for."""
     seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
     if not len(seen):
         return
@@ -205,7 +231,7 @@ def _price(out: Outcome, y: Ints, weight: Floats, market: Market) -> None:
 def _behind(out: Outcome, best: Outcome | None, y: Ints, weight: Floats, market: Market) -> bool:
     if best is None:
         return False
-    _price(out, y, weight, market)
+    price(out, y, weight, market)
     difference, error = paired(out, best, y, weight, market)
     return difference > _BEHIND * error
 

@@ -15,7 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from laconic.criteria.decisions import class_prior, cost_matrix
 from laconic.criteria.prior_box import PriorBox
 from laconic.data.threads import one_blas_thread
-from laconic.estimators.candidates import Candidate, auto_candidates, read_candidates
+from laconic.estimators.candidates import (
+    Candidate,
+    auto_candidates,
+    read_candidates,
+    without_blends,
+)
 from laconic.estimators.comparison import (
     Market,
     Outcome,
@@ -26,6 +31,7 @@ from laconic.estimators.comparison import (
     run_candidate,
     table_of,
 )
+from laconic.estimators.comparison_blends import blended_outcomes, fitted_blend
 from laconic.estimators.contract import (
     Accepts,
     Interval,
@@ -47,8 +53,8 @@ Floats = NDArray[np.float64]
 PAGE = 300
 """Entries that a reader will look at."""
 
-_FOR_A_PAGE, _FOR_SIZE = 1.0, 0.5
-"""Standard errors of cost given up to fit on a page, and on a page to be smaller still."""
+_FOR_A_PAGE, _FOR_SIZE = 1.0, 0.1
+"""Standard errors given up: of cost to fit on a page, of log loss to be smaller still."""
 
 CHOICE_ROWS = 200_000
 """Rows of a scan that the choice is made on; the chosen model is fitted on all of them."""
@@ -58,13 +64,14 @@ _SHARE_FOR_COMPARISON = 0.7
 
 
 class LaconicClassifier(TableClassifier):
-    """The smallest model whose decisions cost no more than the best, within one standard error.
+    """A model on one page whose decisions cost no more than the best, within one standard error.
 
     Candidates of every family are fitted on folds; their held-out decisions are priced with
-    ``costs``, at the class mix of deployment. Candidates that fit on a page (300 entries) and are
-    not worse than the cheapest one by more than one standard error *of the difference on the same
-    rows* are preferred; of these, the smallest within half an error of their best, in cost and in
-    log loss, is kept, fitted on all rows and wrapped in the decision layer.
+    ``costs``, at the class mix of deployment. Means of two candidates that together fit on a page
+    (300 entries) are candidates too: the mean of two sums of terms is a sum of terms. Those that
+    fit on a page and are not dearer than the cheapest one by more than one standard error *of the
+    difference on the same rows* are preferred; of these, the best in log loss (the smallest, where
+    they cannot be told apart) is kept, fitted on all rows and wrapped in the decision layer.
     :mod:`laconic.estimators.model_size` says what size means, for all families alike. Mixed
     columns and missing values need no preparation.
 
@@ -83,10 +90,11 @@ class LaconicClassifier(TableClassifier):
     candidates : "auto", list of str or dict, default="auto"
         "auto" compares "logistic", "gray-zone" (two classes), "bayes", "scorecard", "votes",
         "additive", "additive-single", "rules" (up to 5,000 rows), "kernel", "scorecard-built",
-        "bayes-built", "forest-votes" and "minimax". A list names some of them; a dict from name to
-        classifier brings others.
+        "bayes-built", "forest-votes" and "minimax", and means of two of them (see
+        :class:`BlendedClassifier`). A list names some of them, with "blends" for the means; a dict
+        from name to classifier brings others.
     selection : {"1se", "best"}, default="1se"
-        A page, then the smallest on it, as said above; or the cheapest.
+        A page, then the best informed on it, as said above; or the cheapest.
     time_budget : float, default=None
         Seconds. No fold is started after 70 % of them; the best model so far is then fitted.
     cv : int, splitter or iterable, default=5
@@ -215,7 +223,7 @@ class LaconicClassifier(TableClassifier):
         offered = candidates_for_scans(self.candidates, auto)
         folds = folds_of(self.cv, training, len(sample), seed)
         outcomes = self._compare(offered, rows, folds, market)
-        chosen = self._choose(outcomes, training, market)
+        chosen = self._choose(outcomes + self._blends(outcomes, training, market), training, market)
         report_step(f"fitting {chosen.candidate.name} on all rows", 0.9)
         chosen.fitted = clone(chosen.candidate.model).fit(scanned)
         self._keep(chosen, outcomes, rows, market)
@@ -231,7 +239,7 @@ class LaconicClassifier(TableClassifier):
         n_given = training.n_rows if sample_weight is None else len(np.asarray(sample_weight))
         folds = folds_of(self.cv, training, n_given, seed)
         outcomes = self._compare(offered, rows, folds, market)
-        chosen = self._choose(outcomes, training, market)
+        chosen = self._choose(outcomes + self._blends(outcomes, training, market), training, market)
         self._keep(chosen, outcomes, rows, market)
 
     def _raw(self, X: Any, training: Training) -> Any:
@@ -290,6 +298,11 @@ class LaconicClassifier(TableClassifier):
         report_step("fitting the chosen model", len(offered) / (len(offered) + 1))
         return outcomes
 
+    def _blends(self, outcomes: list[Outcome], training: Training, market: Market) -> list[Outcome]:
+        if not without_blends(self.candidates)[1]:
+            return []
+        return blended_outcomes(outcomes, training.y, training.weight, market, PAGE)
+
     def _choose(self, outcomes: list[Outcome], training: Training, market: Market) -> Outcome:
         y, weight = training.y, training.weight
         named = self.candidates != "auto" or self.prior_bounds is not None
@@ -306,14 +319,17 @@ class LaconicClassifier(TableClassifier):
         if pages:
             best = cheapest(pages, y, weight, market)
         pool = pages or complete
-        close = [out for out in pool if _within(out, best, y, weight, market, _FOR_SIZE)] or pool
+        close = [out for out in pool if _within(out, best, y, weight, market, _FOR_A_PAGE)] or pool
         close = _well_informed(close, y, weight)
         sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
         return close[int(np.argmin(sizes))]
 
     def _keep(self, chosen: Outcome, outcomes: list[Outcome], rows: Rows, market: Market) -> None:
         fitted = chosen.fitted
-        if fitted is None:
+        if fitted is None and chosen.members:
+            fitted = fitted_blend(chosen, lambda model: rows.fit(model, None, self.classes_))
+            outcomes = [*outcomes, chosen]
+        elif fitted is None:
             fitted = rows.fit(chosen.candidate.model, None, self.classes_)
         if hasattr(fitted, "schema_"):
             # the table always has names; the model must know whether the user's X had them
@@ -391,7 +407,7 @@ def _within(
 
 
 def _well_informed(close: list[Outcome], y: Any, weight: Floats) -> list[Outcome]:
-    """Those whose log loss is within half a standard error of the best among them.
+    """Those whose log loss is within a tenth of a standard error of the best among them.
 
     The cost of decisions is a coarse measure: of models that cost the same on these rows, those
     with worse probabilities will decide worse on others.

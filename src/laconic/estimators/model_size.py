@@ -40,7 +40,7 @@ def model_size(model: Any) -> float:
     >>> model_size(GrayZoneLogisticRegression().fit(X, y))
     2.0
     """
-    form = _form(model)
+    form = additive_form(model)
     if form is not None:
         return float(sum(term_size(term) for term in form.terms))
     if hasattr(model, "n_profiles_"):
@@ -54,7 +54,7 @@ def model_size(model: Any) -> float:
 
 def variables_of(model: Any) -> float:
     """Columns that a fitted classifier reads; NaN when it is not known."""
-    form = _form(model)
+    form = additive_form(model)
     if form is not None:
         return float(len(form.columns))
     return float(getattr(model, "n_features_in_", np.nan))
@@ -96,7 +96,7 @@ def _bends(knots: Floats, values: Floats, reach: float) -> int:
     return len(kept)
 
 
-def _form(model: Any) -> AdditiveScore | None:
+def additive_form(model: Any) -> AdditiveScore | None:
     try:
         form = model.form_
     except (AttributeError, ValueError):
