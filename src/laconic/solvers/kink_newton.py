@@ -401,6 +401,7 @@ class _Newton:
         _, _, natural = self._hinge_terms(place.state, hinges)
         slope[hinges.index] += step.v - natural
         rest = model.H @ step.p + model.G + hinges.rows.T @ (step.v - natural)
+        rest += self._into_domain(slope, hinges, new.state)
         if self.fit_intercept:
             carrier = int(np.argmax(place.state.curvature))
             slope[carrier] -= rest[-1]
@@ -410,6 +411,20 @@ class _Newton:
             gap += self.rows.price(new.state.z, slope)
             if gap <= tol * new.value:
                 new.gap, new.dual = gap, slope
+
+    def _into_domain(self, slope: Array, hinges: _Hinges, state: RowState) -> Array:
+        """Give rows whose slope left the domain their natural one; what that adds to X'u.
+
+        A multiplier at the end of its box plus curvature dz is outside by rounding: one such row
+        among thousands would make the gap infinite at the optimum.
+        """
+        at = hinges.index
+        u, y = slope[at] / self.rows.weight[at], self.rows.y[at]
+        outside = ~np.isfinite(fenchel_young(self.rows.loss, state.z[at], u, y))
+        lost = at[outside]
+        moved = state.slope[lost] - slope[lost]
+        slope[lost] = state.slope[lost]
+        return np.asarray(moved @ hinges.rows[outside])
 
     def _solution(self, best: _Place, n_iter: int, why: WhyStopped, trace: list[float]) -> Solution:
         assert best.dual is not None
