@@ -169,3 +169,17 @@ def test_bad_axes_are_refused():
         KnotAxis(np.empty(0), np.empty(0))
     with pytest.raises(ValueError, match="Unknown axis kind"):
         axis_from_dict({"kind": "spline"})
+
+
+def test_values_that_come_often_have_a_knot_each():
+    draw = np.random.default_rng(0)
+    ages = draw.integers(20, 80, size=2000).astype(float)  # 60 values, 33 rows each, budget 21
+    axis = knot_axis(ages, np.ones(2000), KnotRule())
+    assert axis.knots.tolist() == np.arange(20.0, 80.0).tolist()
+    few = knot_axis(ages[:500], np.ones(500), KnotRule())  # 8 rows each: quantiles
+    assert len(few.knots) < 30
+    many = knot_axis(draw.integers(0, 120, 2000) * 1.0, np.ones(2000), KnotRule())  # over 4 x 21
+    assert len(many.knots) < 50
+    # a weight of two is two rows: ten rows a value are reached
+    weighted = knot_axis(ages[:500], np.full(500, 2.0), KnotRule())
+    assert len(weighted.knots) == len(np.unique(ages[:500]))

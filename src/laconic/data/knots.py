@@ -2,7 +2,8 @@
 
 Knots lie at quantiles, so that a shape is measured on the scale of ranks. The first and the last
 quantile interval are halved again and again while rows remain: a tail over several decades then
-gets knots of its own instead of one long segment. A value that holds a point mass among otherwise
+gets knots of its own instead of one long segment. A column of few distinct values that come often
+has a knot at each of them. A value that holds a point mass among otherwise
 continuous values, and codes far away from all other values (96, 98, -999), get a level of their
 own beside the line.
 """
@@ -28,13 +29,16 @@ POINT_MASS = 0.01
 _MASS_OVER_NEIGHBOURS = 5.0
 _MOST_SPECIALS = 6
 _FEWEST_KNOTS = 8
+_VALUES_A_KNOT, _ROWS_A_VALUE = 4, 10.0
+"""A column of at most 4 values for each knot, with 10 rows a value, has a knot at each value."""
 
 
 @dataclass(frozen=True)
 class KnotRule:
     """How many slots a column may have.
 
-    ``max_knots`` bounds the knots of a line (tail knots come on top); ``min_weight`` is the least
+    ``max_knots`` bounds the knots of a line (tail knots come on top, and a column of few distinct
+    values, up to four times as many, has a knot at each); ``min_weight`` is the least
     weight (rows, without sample weights) that a tail knot or a category of its own must have.
     """
 
@@ -74,8 +78,15 @@ def knot_axis(values: NDArray[np.float64], weight: Array, rule: KnotRule) -> Kno
         heavy = _point_masses(mass)
         specials = np.sort(np.concatenate([specials, distinct[heavy]]))
         distinct, mass = distinct[~heavy], mass[~heavy]
-    knots = distinct if len(distinct) <= budget else _quantile_knots(distinct, mass, budget, rule)
-    return KnotAxis(knots, specials)
+    if len(distinct) > budget and not _told_apart(distinct, mass, budget, len(specials)):
+        distinct = _quantile_knots(distinct, mass, budget, rule)
+    return KnotAxis(distinct, specials)
+
+
+def _told_apart(distinct: Array, mass: Array, budget: int, n_specials: int) -> bool:
+    """Whether every value may have a knot: amounts that come again and again, ages, counts."""
+    most = min(_VALUES_A_KNOT * budget, MOST_SLOTS - 1 - n_specials)
+    return len(distinct) <= most and float(mass.sum()) >= _ROWS_A_VALUE * len(distinct)
 
 
 def _distinct(values: Array, weight: Array) -> tuple[Array, Array]:

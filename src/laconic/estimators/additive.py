@@ -59,7 +59,8 @@ class SparseAdditiveClassifier(TableClassifier):
         "auto": the amount of every term by marginal likelihood, all of them doubled or halved if
         held-out rows ask for it. A number is the same amount for all, 1 being a moderate one.
     max_knots : int, default=32
-        Most knots of a shape; fewer for small samples, a few more in long tails.
+        Most knots of a shape; fewer for small samples, a few more in long tails. A column of at
+        most four times as many distinct values, each with ten rows on average, has one at each.
     pairs : "auto" or int, default="auto"
         "auto": pairs whose evidence outweighs the number of pairs looked at, each with its own
         smoothness; and, if held-out rows confirm it, up to one weak pair for each column (all

@@ -29,7 +29,7 @@ RATIOS = (0.0, 1e-3, 5e-3, 2.5e-2, 1e-1)
 AMOUNTS = (400.0, 60.0, 10.0, 1.5, 0.25, 0.05)
 """Common amounts of smoothness of the weak pairs, tried in turn while held-out rows gain."""
 
-_PATH_TOL, _FOLD_TOL = 1e-2, 3e-3
+_PATH_TOL, _FOLD_TOL = 1e-2, 1e-2
 
 
 @dataclass(frozen=True)

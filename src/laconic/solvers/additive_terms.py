@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.criteria.additive import Shape, bending, grid_roughness, whiten
-from laconic.data.axes import Axis, KnotAxis
+from laconic.data.axes import Axis, CategoryAxis, KnotAxis
 from laconic.data.knots import CoarseAxis, EncodedRows, coarsen
 
 if TYPE_CHECKING:
@@ -172,15 +172,25 @@ def bare(columns: Sequence[tuple[int, ...]], axes: Sequence[tuple[Axis, ...]]) -
     )
 
 
+_PAIR_CATEGORIES, _PAIR_KNOTS = 8, (5, 10)
+
+
+def _pair_slots(axis: Axis, total: float) -> int:
+    """Slots of an axis in a grid: a grid has their square, and rows must fill it."""
+    if isinstance(axis, CategoryAxis):
+        return _PAIR_CATEGORIES
+    return int(np.clip(round((total / 100.0) ** 0.5), *_PAIR_KNOTS))
+
+
 def single_terms(
     rows: EncodedRows,
     weight: Array,
-    coarse_knots: int = 8,
     coarse: Sequence[CoarseAxis] | None = None,
 ) -> TermSet:
     """One term for each column; columns that are constant on the rows give a term of rank 0.
 
-    ``coarse`` are the axes of pairs, learned from the rows unless given.
+    ``coarse`` are the axes of pairs, learned from the rows unless given: sqrt(rows / 100) knots,
+    between 5 and 10, and 8 categories.
     """
     from laconic.solvers.hot_additive_rows import slot_products
 
@@ -197,7 +207,7 @@ def single_terms(
         shape = whiten(gram, bending(axis, mass), np.ones((axis.size, 1)))
         terms.append(Term((j,), (axis,), shape))
         if coarse is None:
-            learned.append(coarsen(axis, mass, coarse_knots))
+            learned.append(coarsen(axis, mass, _pair_slots(axis, total)))
     return TermSet(rows, tuple(learned if coarse is None else coarse), tuple(terms))
 
 
