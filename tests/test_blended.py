@@ -193,6 +193,14 @@ def test_a_blend_is_kept_where_it_is_best_and_survives_a_file(tmp_path):
     assert " + " not in plain.candidate_
 
 
+def test_the_report_says_that_two_drawings_of_a_variable_add_up(payments):
+    words = "both drawings add up"
+    X, y = payments
+    for members, twice in (([PLAIN, BAYES], True), ([BAYES, BAYES], False)):
+        model = laconic.DecisionClassifier(BlendedClassifier(members), costs=COSTS).fit(X, y)
+        assert (words in laconic.report(model, X, y).to_markdown()) == twice
+
+
 def test_blends_alone_name_nothing(payments):
     with pytest.raises(ValueError, match="two other models"):
         LaconicClassifier(candidates=["bayes", "blends"]).fit(*payments)

@@ -159,6 +159,8 @@ class Sentences:
                 columns=whole(model["n_columns"]),
                 rows=whole(model["described_rows"]),
             )
+            if model["drawn_twice"]:
+                text = f"{text} {self.words['model_twice']}"
             if model["form"] is None:
                 return f"{text} {self.words['model_large']}"
             if len(model["form"]["intercept"]) > 1:

@@ -93,6 +93,7 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
         "kind": "additive",
         "n_columns": len(form.columns),
         "n_terms": len(terms),
+        "drawn_twice": len({term.columns for term in form.terms}) < len(form.terms),
         "described_rows": len(places),
         "order": order,
         "importance": [

@@ -144,6 +144,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "{family}: a sum of {terms} parts that read {columns} variables. Each drawing is what one part adds to the score; they are ordered by how much they move it. Shares and class rates come from {rows} measured rows.",
         "{family} : une somme de {terms} parts qui lisent {columns} variables. Chaque dessin est ce qu'une part ajoute au score ; elles sont rangées par leur effet. Parts de lignes et taux viennent de {rows} lignes mesurées.",
     ),
+    "model_twice": (
+        "Where the same variables are drawn twice, both drawings add up.",
+        "Quand les mêmes variables sont dessinées deux fois, les deux dessins s'ajoutent.",
+    ),
     "model_large": (
         "The model is too large to be computed inside a page of this size; its parts are listed by how much they move the score.",
         "Le modèle est trop grand pour être calculé dans cette page ; ses parts sont rangées par leur effet sur le score.",
