@@ -77,7 +77,7 @@ def test_of_equal_costs_the_better_probabilities_stay():
     good = np.where(y[:, None] == [0, 1], 0.8, 0.2)
     poor = np.where(y[:, None] == [0, 1], 0.55, 0.45)
     kept = _well_informed(
-        [_outcome(np.zeros(400), poor), _outcome(np.zeros(400), good)], y, np.ones(400)
+        [_outcome(np.zeros(400), poor), _outcome(np.zeros(400), good)], y, np.ones(400), 1.0
     )
     assert len(kept) == 1
     assert kept[0].proba is good
@@ -122,6 +122,21 @@ def test_a_page_and_a_smaller_size_are_worth_one_error(long_size, more, expected
     training = SimpleNamespace(y=y, weight=weight)
     chosen = LaconicClassifier()._choose([longer, short], training, market)
     assert chosen is {"long": longer, "short": short}[expected]
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [((50, 5), 0), ((5000, 500), 1)])
+def test_on_a_page_the_better_informed_is_kept_and_without_one_the_smaller(sizes, expected):
+    """Equal costs; the first is ahead in log loss by half a standard error."""
+    draw = np.random.default_rng(0)
+    y = np.tile([0, 1], 1000)
+    noise = 0.2 * draw.choice([-1.0, 1.0], size=2000)
+    losses = [1.0 + noise - noise.mean() - 0.5 * 0.2 / np.sqrt(2000), np.ones(2000)]
+    proba = [np.exp(-loss) for loss in losses]
+    both = [np.where(y[:, None] == [0, 1], own[:, None], 1 - own[:, None]) for own in proba]
+    outcomes = [_outcome(np.zeros(2000), q, size) for q, size in zip(both, sizes, strict=True)]
+    training = Training(None, y, np.ones(2000), np.arange(2000))
+    chosen = LaconicClassifier()._choose(outcomes, training, _market([[0, 1], [1, 0]]))
+    assert chosen is outcomes[expected]
 
 
 def test_sizes_count_what_a_reader_looks_at():

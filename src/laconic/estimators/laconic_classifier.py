@@ -71,7 +71,8 @@ class LaconicClassifier(TableClassifier):
     (300 entries) are candidates too: the mean of two sums of terms is a sum of terms. Those that
     fit on a page and are not dearer than the cheapest one by more than one standard error *of the
     difference on the same rows* are preferred; of these, the best in log loss (the smallest, where
-    they cannot be told apart) is kept, fitted on all rows and wrapped in the decision layer.
+    they cannot be told apart) is kept, fitted on all rows and wrapped in the decision layer. Where
+    no page is good enough, the smallest within one error in cost and in log loss is kept.
     :mod:`laconic.estimators.model_size` says what size means, for all families alike. Mixed
     columns and missing values need no preparation.
 
@@ -320,7 +321,8 @@ class LaconicClassifier(TableClassifier):
             best = cheapest(pages, y, weight, market)
         pool = pages or complete
         close = [out for out in pool if _within(out, best, y, weight, market, _FOR_A_PAGE)] or pool
-        close = _well_informed(close, y, weight)
+        # without a page, size is what is left to save: a clear lead in log loss is asked for it
+        close = _well_informed(close, y, weight, _FOR_SIZE if pages else _FOR_A_PAGE)
         sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
         return close[int(np.argmin(sizes))]
 
@@ -406,8 +408,8 @@ def _within(
     return behind <= errors * error
 
 
-def _well_informed(close: list[Outcome], y: Any, weight: Floats) -> list[Outcome]:
-    """Those whose log loss is within a tenth of a standard error of the best among them.
+def _well_informed(close: list[Outcome], y: Any, weight: Floats, errors: float) -> list[Outcome]:
+    """Those whose log loss is within ``errors`` standard errors of the best among them.
 
     The cost of decisions is a coarse measure: of models that cost the same on these rows, those
     with worse probabilities will decide worse on others.
@@ -424,7 +426,7 @@ def _well_informed(close: list[Outcome], y: Any, weight: Floats) -> list[Outcome
         gap = log_losses(out, y) - best
         mean = float(np.average(gap, weights=weight))
         error = float(np.sqrt(weight**2 @ (gap - mean) ** 2) / weight.sum())
-        if mean <= _FOR_SIZE * error:
+        if mean <= errors * error:
             kept.append(out)
     return kept
 
