@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 
 from laconic import (
     CBBoostClassifier,
@@ -358,3 +358,17 @@ def test_folds_walk_the_path_of_the_whole(monkeypatch):
     np.testing.assert_allclose(
         curves[0]["held_out_loss"][:n], curves[1]["held_out_loss"][:n], rtol=0.1
     )
+
+
+def test_repeated_folds_average_the_losses_of_their_rounds(cancer):
+    X, _, y, _ = cancer
+    folds = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    pairs = list(folds.split(X, y))
+    for make in (CqBoostClassifier, MinCqClassifier):
+        single = [
+            make(cv=part).fit(X, y).votes_[0].curve["held_out_loss"]
+            for part in (pairs[:3], pairs[3:])
+        ]
+        assert single[0] != single[1]
+        both = make(cv=folds).fit(X, y).votes_[0].curve["held_out_loss"]
+        np.testing.assert_allclose(both, np.mean(single, axis=0), rtol=1e-12)

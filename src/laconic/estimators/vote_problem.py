@@ -13,7 +13,15 @@ from scipy.special import xlogy
 
 from laconic.criteria.cbound import MarginMoments
 from laconic.criteria.pac_bayes import PacBayes, divergence_from_uniform
-from laconic.estimators.vote_program import Choice, Chosen, Program, logistic_of_margins
+from laconic.estimators.vote_program import (
+    Choice,
+    Chosen,
+    Program,
+    held_by_round,
+    logistic_of_margins,
+    mean_loss,
+    rounds_of,
+)
 from laconic.solvers.box_votes import box_path, box_vote
 from laconic.solvers.column_generation import CqBoost
 from laconic.solvers.nnls import (
@@ -212,19 +220,20 @@ class Problem:
         self, folds: list[tuple[Indices, Indices]]
     ) -> tuple[int, Floats | None, dict[str, list[float]]]:
         """Place on the path of least held-out loss, and the held-out margins there."""
-        margins = np.zeros((len(self.path), len(self.y)))
+        rounds = rounds_of(folds)
+        margins = np.zeros((len(rounds), len(self.path), len(self.y)))
         reached = len(self.path)
-        for train, test in folds:
+        for held, (train, test) in held_by_round(margins, rounds):
             if len(np.unique(self.y[train])) < 2:
                 continue
             inner, outer, _ = self.prepared.split(self.y, self.weight, self.k, train, test)
-            reached = min(reached, self._follow(inner, outer, test, margins[:reached]))
+            reached = min(reached, self._follow(inner, outer, test, held[:reached]))
         if not folds or reached == 0:
             return -1, None, {}
-        losses = [logistic_of_margins(margins[i], self.weight) for i in range(reached)]
-        curve = {"share": list(self.path[:reached]), "held_out_loss": losses}
+        losses = mean_loss(margins[:, :reached], self.weight)
         place = int(np.argmin(losses))
-        return place, margins[place], curve
+        curve = {"share": list(self.path[:reached]), "held_out_loss": losses.tolist()}
+        return place, margins[0, place], curve
 
     def _follow(self, inner: Any, outer: Any, test: Indices, margins: Floats) -> int:
         """Fill held-out margins along the path of one fold; returns how far it went."""
@@ -256,8 +265,9 @@ class Problem:
         solvers = self.program.solvers
         if not folds:
             return Choice()
-        margins = np.zeros((len(solvers), len(self.y)))
-        for train, test in folds:
+        rounds = rounds_of(folds)
+        margins = np.zeros((len(rounds), len(solvers), len(self.y)))
+        for held, (train, test) in held_by_round(margins, rounds):
             inner, outer, _ = self.prepared.split(self.y, self.weight, self.k, train, test)
             fixed = FixedColumns(inner, self.program.sides)
             part = Problem(fixed, inner.y, inner.weight * len(train), 0, self.program)
@@ -266,10 +276,10 @@ class Problem:
             for i, solver in enumerate(solvers):
                 columns, weights = part.used_columns(solver(part))
                 total = np.abs(weights).sum() or 1.0
-                margins[i, test] = outer.scores(columns, weights / total) * outer.y
-        losses = [logistic_of_margins(row, self.weight) for row in margins]
+                held[i, test] = outer.scores(columns, weights / total) * outer.y
+        losses = mean_loss(margins, self.weight)
         place = int(np.argmin(losses))
-        return Choice(place, losses[place], margins[place])
+        return Choice(place, float(losses[place]), margins[0, place])
 
     def _by_bound(self) -> tuple[Solution, dict[str, list[float]]]:
         """The vote of smallest tandem bound on the path: the bound holds for all votes at once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+Fold = tuple[Indices, Indices]
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,34 @@ def logistic_of_margins(margins: Floats, weight: Floats) -> float:
 
     best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded", options={"xatol": 1e-3})
     return min(float(best.fun), float(np.log(2.0)))
+
+
+def rounds_of(folds: list[Fold]) -> list[list[Fold]]:
+    """Folds in rounds that hold out no row twice: one, or as many as repeated folds have."""
+    rounds: list[list[Fold]] = []
+    seen: Indices = np.zeros(0, dtype=np.int64)
+    for fold in folds:
+        if not rounds or np.isin(fold[1], seen).any():
+            rounds.append([])
+            seen = np.zeros(0, dtype=np.int64)
+        rounds[-1].append(fold)
+        seen = np.concatenate([seen, fold[1]])
+    return rounds
+
+
+def held_by_round(margins: Floats, rounds: list[list[Fold]]) -> Iterator[tuple[Floats, Fold]]:
+    """Every fold with the held-out margins of its round, to be filled."""
+    for held, folds in zip(margins, rounds, strict=True):
+        for fold in folds:
+            yield held, fold
+
+
+def mean_loss(margins: Floats, weight: Floats) -> Floats:
+    """Held-out loss of every candidate, of margins (rounds, candidates, rows): mean over rounds.
+
+    Losses and not margins are averaged: the mean of several votes is better than each of them,
+    the more so the more they overfit.
+    """
+    losses = [[logistic_of_margins(row, weight) for row in held] for held in margins]
+    mean: Floats = np.mean(losses, axis=0)
+    return mean

@@ -81,6 +81,7 @@ class CqBoostClassifier(MomentVoteClassifier):
     staged : bool, default=False
         Remember the vote after each voter (for :class:`VoteCurveDisplay`).
     cv : int, splitter or iterable, default=5
+        Repeated folds average the losses of their rounds.
     tol : float, default=1e-8
         On the slopes, relative to the largest mean margin. Classes of more than 1500 voters are
         solved to 1e-4 at best; ``duality_gap_`` says what that costs.

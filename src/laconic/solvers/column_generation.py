@@ -7,7 +7,6 @@ the voter of most negative mean margin and the restricted problem has no solutio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -136,6 +135,7 @@ class CqBoost:
         self.upper = np.where(columns.offered, upper, 0.0)
         self.no_up, self.no_down = self.upper <= 0.0, self.lower >= 0.0
         self.groups = columns.groups()
+        self.n_groups = int(self.groups.max()) + 1
         self.entered = np.zeros(0, dtype=np.int64)
         self.state = ActiveSet(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0))
         self.passes = 0
@@ -154,21 +154,19 @@ class CqBoost:
     def weights(self) -> Floats:
         return self.state.weights
 
-    def _pulls(self, slopes: Floats, penalty: float) -> Floats:
-        pull: Floats = np.abs(slopes) - penalty
-        pull[np.where(slopes > 0.0, self.no_up, self.no_down)] = 0.0
-        return pull
-
-    def _candidates(self, pull: Floats, tol: float, limit: int) -> Indices:
+    def _candidates(self, slopes: Floats, penalty: float, tol: float, limit: int) -> Indices:
         """The steepest new voter of every feature, if at least half as steep as the best."""
-        pull[self.entered] = 0.0
+        from laconic.solvers.hot_votes import steepest_by_group
+
+        pull = np.zeros(self.n_groups)
+        place = np.full(self.n_groups, -1, dtype=np.int64)
+        steepest_by_group(slopes, penalty, self.no_up, self.no_down, self.groups, pull, place)
         best = pull.max()
         if best <= tol:
             return np.zeros(0, dtype=np.int64)
         steep = np.flatnonzero(pull >= max(0.5 * best, tol))
-        steep = steep[np.argsort(-pull[steep], kind="stable")]
-        _, one_each = np.unique(self.groups[steep], return_index=True)
-        return steep[np.sort(one_each)][:limit]
+        ranked: Indices = place[steep][np.lexsort((place[steep], -pull[steep]))]
+        return ranked[:limit]
 
     def _enter(self, new: Indices) -> None:
         every = np.concatenate([self.entered, new])
@@ -178,6 +176,7 @@ class CqBoost:
             rows[:, :old], rows[:, old:], self.first[new], self.lower[new], self.upper[new]
         )
         self.entered = every
+        self.no_up[new] = self.no_down[new] = True  # the active set moves it from now on
 
     def solve(
         self,
@@ -196,13 +195,12 @@ class CqBoost:
         for _ in range(max_passes):
             slopes = self.columns.slopes(self.entered, self.weights)
             self.passes += 1
-            pull = self._pulls(slopes, penalty)
             used = int(np.count_nonzero(self.weights))
             if max_voters is not None and used >= max_voters:
                 why = "budget"
                 break
             limit = 1 if max_voters is not None else 1 + used // 2
-            new = self._candidates(pull, goal, limit)
+            new = self._candidates(slopes, penalty, goal, limit)
             # the outside is done; the inside is solved to rounding by the active set
             if len(new) == 0:
                 why = "gap"
@@ -229,12 +227,3 @@ class CqBoost:
         }
         value = second / (total * total) if total else np.inf
         return Solution(weights, value, gap, self.passes, why, details)
-
-
-def cq_path(
-    columns: Columns, shares: Sequence[float], *, sides: str, tol: float = 1e-8
-) -> Iterator[Solution]:
-    """Votes at decreasing penalties share·max(a) over a class that is priced, not listed."""
-    run = CqBoost(columns, sides)
-    for share in shares:
-        yield run.solve(share * run.scale, tol=tol)

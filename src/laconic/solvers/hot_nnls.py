@@ -7,8 +7,6 @@ enters (one triangular solve) or leaves (Givens rotations), never refactored.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -27,14 +25,20 @@ REFRESH = 32
 
 
 @njit(cache=True)
+def _subtract(target: Floats, x: float, row: Floats) -> None:
+    """target -= x·row; slices, here and below, let the compiler use vector instructions."""
+    for j in range(target.shape[0]):
+        target[j] -= x * row[j]
+
+
+@njit(cache=True)
 def _forward(R: Floats, k: int, b: Floats) -> None:
     """Solve R'x = b in place."""
     for i in range(k):
         if b[i] != 0.0:
             x = b[i] / R[i, i]
             b[i] = x
-            for j in range(i + 1, k):
-                b[j] -= R[i, j] * x
+            _subtract(b[i + 1 : k], x, R[i, i + 1 : k])
 
 
 @njit(cache=True)
@@ -48,17 +52,19 @@ def _backward(R: Floats, k: int, u: Floats, x: Floats) -> None:
 def _remove(R: Floats, u: Floats, order: NDArray[np.int64], k: int, p: int) -> None:
     """Drop the p-th free variable: shift columns, then rotate R (and u) back to a triangle."""
     for i in range(k):
-        for j in range(max(p, i - 1), k - 1):
-            R[i, j] = R[i, j + 1]
+        row = R[i, max(p, i - 1) : k]
+        for j in range(row.shape[0] - 1):
+            row[j] = row[j + 1]
     for i in range(p, k - 1):
         order[i] = order[i + 1]
         a, b = R[i, i], R[i + 1, i]
         h = np.hypot(a, b)
         c, s = a / h, b / h
-        for j in range(i, k - 1):
-            top, low = R[i, j], R[i + 1, j]
-            R[i, j] = c * top + s * low
-            R[i + 1, j] = c * low - s * top
+        above, below = R[i, i : k - 1], R[i + 1, i : k - 1]
+        for j in range(above.shape[0]):
+            top, low = above[j], below[j]
+            above[j] = c * top + s * low
+            below[j] = c * low - s * top
         top, low = u[i], u[i + 1]
         u[i] = c * top + s * low
         u[i + 1] = c * low - s * top
@@ -71,7 +77,7 @@ def _append(
     """Try to free variable j of effective slope e: 1 entered, 0 no longer useful, -1 dependent."""
     r = np.empty(k)
     for i in range(k):
-        r[i] = G[order[i], j]
+        r[i] = G[j, order[i]]
     _forward(R, k, r)
     pivot = G[j, j] - np.dot(r, r)
     if pivot <= PIVOT * G[j, j]:
@@ -182,7 +188,7 @@ def _exchange(
     """
     r = np.empty(k)
     for i in range(k):
-        r[i] = G[order[i], j]
+        r[i] = G[j, order[i]]
     _forward(R, k, r)
     x = np.empty(k)
     _backward(R, k, r, x)
@@ -295,8 +301,7 @@ def active_set(
             x = w[i] - at[i]
             if x != 0.0:
                 at[i] = w[i]
-                for j in range(n):
-                    g[j] -= x * G[i, j]
+                _subtract(g, x, G[i, :n])
         value = 0.0
         for i in range(n):
             value += w[i] * (linear[i] + g[i])
@@ -399,13 +404,3 @@ def refactor(G: Floats, R: Floats, order: NDArray[np.int64], k: int) -> int:
         if _append(G, R, u, order, kept, j, 1.0, True) > 0:
             kept += 1
     return kept
-
-
-def new_state(n: int, capacity: int) -> tuple[Any, ...]:
-    """Empty (w, side, R, order) for n variables of which at most ``capacity`` are free."""
-    return (
-        np.zeros(n),
-        np.zeros(n, dtype=np.int8),
-        np.zeros((capacity, capacity)),
-        np.zeros(capacity + 1, dtype=np.int64),
-    )

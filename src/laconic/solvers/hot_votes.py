@@ -26,6 +26,55 @@ def histogram(codes: NDArray[Any], start: NDArray[np.int64], value: Floats, out:
 
 
 @njit(cache=True)
+def stump_table(
+    bins: NDArray[np.int64],
+    weights: Floats,
+    rising: NDArray[np.bool_],
+    feature: NDArray[np.int64],
+    used: NDArray[np.int64],
+    start: NDArray[np.int64],
+    table: Floats,
+) -> None:
+    """Fill ``table``, zero so far, over the bins of the features ``used`` with their stumps' vote.
+
+    An ordered stump steps up by 2w after its bin, one of a category is 2w higher in its bin; what
+    is left of both is -w.
+    """
+    base = np.zeros(len(start))
+    for k in range(len(bins)):
+        base[feature[k]] += weights[k]
+        if rising[k] and bins[k] + 1 < start[feature[k] + 1]:
+            table[bins[k] + 1] += 2.0 * weights[k]
+    for j in used:
+        total = 0.0
+        for b in range(start[j], start[j + 1]):
+            total += table[b]
+            table[b] = total - base[j]
+    for k in range(len(bins)):
+        if not rising[k]:
+            table[bins[k]] += 2.0 * weights[k]
+
+
+@njit(cache=True)
+def steepest_by_group(
+    slopes: Floats,
+    penalty: float,
+    no_up: NDArray[np.bool_],
+    no_down: NDArray[np.bool_],
+    groups: NDArray[np.int64],
+    best: Floats,
+    place: NDArray[np.int64],
+) -> None:
+    """Largest |slope| - penalty of every group, if positive, and the first column that has it."""
+    for s in range(len(slopes)):
+        shut = no_up[s] if slopes[s] > 0.0 else no_down[s]
+        pull = abs(slopes[s]) - penalty
+        if not shut and pull > best[groups[s]]:
+            best[groups[s]] = pull
+            place[groups[s]] = s
+
+
+@njit(cache=True)
 def additive_score(
     codes: NDArray[Any],
     start: NDArray[np.int64],
@@ -50,17 +99,21 @@ def stump_edges(
 ) -> None:
     """Edges of all stumps from the histogram: Σ value·(+1 where the stump says yes, else -1)."""
     for j in range(len(first) - 1):
+        mine, held = out[first[j] : first[j + 1]], bins[start[j] : start[j + 1]]
         total = 0.0
-        for b in range(start[j], start[j + 1]):
-            total += bins[b]
-        below = 0.0
-        for s in range(first[j], first[j + 1]):
-            here = bins[start[j] + s - first[j]]
-            if ordered[j]:
-                below += here
-                out[s] = total - 2.0 * below
-            else:
-                out[s] = 2.0 * here - total
+        if ordered[j]:
+            for s in range(mine.shape[0]):
+                total += held[s]
+                mine[s] = total
+            for b in range(mine.shape[0], held.shape[0]):
+                total += held[b]
+            for s in range(mine.shape[0]):
+                mine[s] = total - 2.0 * mine[s]
+        else:
+            for b in range(held.shape[0]):
+                total += held[b]
+            for s in range(mine.shape[0]):
+                mine[s] = 2.0 * held[s] - total
 
 
 @njit(cache=True)

@@ -38,19 +38,13 @@ class StumpLayout:
 
     def table(self, stumps: Indices, weights: Floats) -> tuple[Floats, Indices]:
         """The vote as one number per bin, and the features it uses."""
+        from laconic.solvers.hot_votes import stump_table
+
         feature = self.feature(stumps)
         bins = self.start[feature] + stumps - self.first[feature]
-        rising = self.ordered[feature]
-        # an ordered stump steps up by 2w after its bin; what is below all of them is -Σw
-        step = np.zeros(int(self.start[-1]) + 1)
-        np.add.at(step, bins[rising] + 1, 2.0 * weights[rising])
         table = np.zeros(int(self.start[-1]))
-        np.add.at(table, bins[~rising], 2.0 * weights[~rising])
-        base = np.bincount(feature, weights, minlength=len(self.ordered))
         used = np.unique(feature)
-        for j in used:
-            low, high = self.start[j], self.start[j + 1]
-            table[low:high] += np.cumsum(step[low:high]) - base[j]
+        stump_table(bins, weights, self.ordered[feature], feature, used, self.start, table)
         return table, used
 
 
