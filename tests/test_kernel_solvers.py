@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 import conic
 from laconic.criteria.gray_zone import TruncatedLogistic
@@ -22,6 +23,7 @@ from laconic.criteria.losses import (
     SquaredLoss,
 )
 from laconic.solvers.kernel import solve_kernel
+from laconic.solvers.kernel_block import scores_of
 from laconic.solvers.kernel_low_rank import solve_span
 from laconic.solvers.kernel_rows import LossRows
 from laconic.solvers.kernel_span import find_span, landmark_span
@@ -214,6 +216,92 @@ def test_rounded_losses_are_those_of_the_generic_formula():
         np.testing.assert_allclose(a.curvature, b.curvature, atol=1e-13)
         offset = a.value - b.value if offset is None else offset
         assert a.value - b.value == pytest.approx(offset, abs=1e-10)
+
+
+@pytest.mark.parametrize("zone", [(0.3, 0.6), (0.0, 0.6), (0.3, 1.0), (0.0, 1.0)])
+def test_compiled_losses_prices_and_tilts_are_those_of_the_generic_formula(zone):
+    draw = np.random.default_rng(1)
+    y = np.where(draw.random(300) < 0.5, 1.0, -1.0)
+    s, z = draw.uniform(0.5, 2.0, 300), 3.0 * draw.normal(size=300)
+    z[:2] = -800.0, 800.0
+    fast = LossRows(TruncatedLogistic(*zone), y, s)
+    slow = LossRows(_Hidden(TruncatedLogistic(*zone)), y, s)
+    assert fast.value(z) == pytest.approx(slow.value(z), rel=1e-14)
+    for b in (-0.7, 0.0, 1.3):
+        assert fast.tilt(z, b) == pytest.approx(slow.tilt(z, b), abs=1e-11)
+    share = draw.random(300)
+    share[:30], share[30:60] = 0.0, 1.0
+    for slope in (-y * s * share, s * fast.loss.slope(z, y)):
+        assert fast.price(z, slope) == pytest.approx(slow.price(z, slope), rel=1e-12, abs=1e-11)
+    assert fast.price(z, s * fast.loss.slope(z, y)) <= 1e-11
+    assert fast.price(z, y * s * 0.5) == np.inf
+
+
+@pytest.mark.parametrize("n", [1, 2, 511, 512, 1_300])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_pair_of_a_step_is_the_one_that_the_definition_names(n, kind):
+    from laconic.solvers.hot_kernel_smo import DOWN, ENDS, GAIN, STIFF, UP, advance, partner
+
+    draw = np.random.default_rng(n)
+    table = np.zeros((5, max(n, 2)), kind)
+    words = table.view(np.int32 if kind is np.float32 else np.int64)
+    mask = words.dtype.type(np.iinfo(words.dtype).max)
+    e = draw.normal(size=n).round(2)  # ties
+    up, down = e.astype(kind), e.astype(kind)
+    up[draw.random(n) < 0.3], down[draw.random(n) < 0.3] = np.inf, -np.inf
+    stiff = draw.uniform(0.5, 2.0, n).astype(kind)
+    row, other = draw.random((2, n)).astype(np.float32)
+    table[UP, :n], table[DOWN, :n], table[STIFF, :n] = up, down, stiff
+    for d in (0.0, 0.25, 3.0):
+        change = kind(d) * (row - other)
+        up, down = up + change, down + change
+        i = advance(table, words, mask, d, row, other)
+        np.testing.assert_array_equal(table[UP, :n], up)
+        assert i == np.argmin(up)
+        np.testing.assert_array_equal(table[ENDS, :2], [up.min(), down.max()])
+        base = float(np.min(up, where=np.isfinite(up), initial=0.0))
+        j = partner(table, words, base, 1.5, row)
+        expected = np.maximum(down - base, 0.0) ** 2 / (1.5 + stiff - 2.0 * row)
+        assert expected[j] == pytest.approx(expected.max(), rel=1e-5)
+        assert table[GAIN, j] == table[GAIN, :n].max()
+
+
+@pytest.mark.parametrize("columns", [2, 3, 9, 40])
+def test_scores_of_the_compiled_loop_are_those_of_the_matrix(columns):
+    draw = np.random.default_rng(columns)
+    X = 0.5 * draw.normal(size=(1_300, columns)) + 5.0
+    rows = KernelRows(Kernel("rbf", gamma=0.4), X)
+    beta = draw.normal(size=1_300) * (draw.random(1_300) < 0.9)  # more supports than one chunk
+    expected = np.exp(-0.4 * cdist(X, X, "sqeuclidean")) @ beta
+    np.testing.assert_allclose(scores_of(rows, beta), expected, atol=1e-11)
+    assert not scores_of(rows, np.zeros(1_300)).any()
+
+
+@pytest.mark.parametrize(("C", "tol"), [(1.0, 1e-5), (1.0, 1e-8), (1e4, 1e-5)])
+def test_pairs_that_begin_in_single_precision_reach_the_gap_that_is_asked(C, tol):
+    draw = np.random.default_rng(4)
+    X = draw.normal(size=(1_200, 2))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 + draw.normal(size=1_200) > 1.0, 1.0, -1.0)
+    rows, loss = KernelRows(Kernel("rbf", gamma=0.3), X), TruncatedLogistic(0.2, 0.6)
+    weight = np.ones(1_200)
+    pairs = solve_kernel(rows, loss, y, weight, C=C, tol=tol, solver="smo", max_iter=3_000)
+    newton = solve_kernel(rows, loss, y, weight, C=C, tol=1e-8, solver="block")
+    assert pairs.solution.converged
+    assert newton.solution.converged
+    excess = pairs.solution.value - newton.solution.value
+    assert excess <= pairs.solution.gap <= tol * pairs.solution.value
+    assert excess >= -newton.solution.gap
+
+
+@pytest.mark.parametrize(("room", "close"), [(1e9, 1e-14), (1e3, 2e-7)])
+def test_landmark_features_are_kernel_values(room, close):
+    draw = np.random.default_rng(3)
+    X, kernel = draw.normal(size=(700, 4)) + 20.0, Kernel("rbf", gamma=0.3)
+    span, used = landmark_span(kernel, X, X[:60], room, leave_over=False)
+    assert span.raw
+    assert span.features.dtype == (np.float64 if room > 1e6 else np.float32)
+    expected = np.exp(-0.3 * cdist(X, X[:60][used], "sqeuclidean"))
+    np.testing.assert_allclose(span.features, expected, atol=close)
 
 
 class _Hidden:

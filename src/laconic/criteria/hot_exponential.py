@@ -42,19 +42,13 @@ def exponential(x: NDArray[np.float64]) -> None:
         for i in range(m):
             k = shifted[i] - _MAGIC
             r = (part[i] - k * _HIGH) - k * _LOW
-            p = 1 / 479001600 + r * (1 / 6227020800)
-            p = 1 / 39916800 + r * p
-            p = 1 / 3628800 + r * p
-            p = 1 / 362880 + r * p
-            p = 1 / 40320 + r * p
-            p = 1 / 5040 + r * p
-            p = 1 / 720 + r * p
-            p = 1 / 120 + r * p
-            p = 1 / 24 + r * p
-            p = 1 / 6 + r * p
-            p = 0.5 + r * p
-            p = 1.0 + r * p
-            part[i] = power[i] * (1.0 + r * p)
+            # by Estrin's scheme: a shorter chain of operations than Horner's, as many of them
+            r2 = r * r
+            r4 = r2 * r2
+            p = (1 / 3628800 + r * (1 / 39916800)) + r2 * (1 / 479001600 + r * (1 / 6227020800))
+            q = (1 / 720 + r * (1 / 5040)) + r2 * (1 / 40320 + r * (1 / 362880))
+            p = (0.5 + r * (1 / 6)) + r2 * (1 / 24 + r * (1 / 120)) + r4 * (q + r4 * p)
+            part[i] = power[i] * (1.0 + (r + r2 * p))
 
 
 @njit(cache=True)

@@ -85,12 +85,7 @@ class KernelRows:
         self.table = table
         self._places = places
         self.n_rows = int(table.shape[0]) if places is None else len(places)
-        self._left: Floats | None = None
-        self._right: Floats | None = None
-        if kernel.name == "rbf" and kernel.function is None:
-            centred = _dense(table) - _mean(table)
-            self._left = _exponents_left(centred, kernel.gamma)
-            self._right = _exponents_right(centred, kernel.gamma)
+        self._factors: tuple[Floats, Floats] | None = None
         self._single: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
         self._diagonal: Floats | None = None
 
@@ -106,8 +101,9 @@ class KernelRows:
 
     def block(self, rows: Index | slice, columns: Index | slice) -> Floats:
         """Kernel values between two sets of rows."""
-        if self._left is not None and self._right is not None:
-            return _compiled_exponential(self._left[rows] @ self._right[columns].T)
+        factors = self.factors()
+        if factors is not None:
+            return _compiled_exponential(factors[0][rows] @ factors[1][columns].T)
         if self.kernel.name == "precomputed":
             if self._places is not None:
                 rows, columns = self._places[rows], self._places[columns]
@@ -127,12 +123,19 @@ class KernelRows:
         exponential_single(values.reshape(-1))
         return values
 
-    def single_factors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+    def factors(self) -> tuple[Floats, Floats] | None:
         """L and R, one row each per training row, with k = exp(L R'); None for other kernels."""
-        if self._left is None or self._right is None:
-            return None
-        if self._single is None:
-            self._single = (self._left.astype(np.float32), self._right.astype(np.float32))
+        if self._factors is None and self.kernel.name == "rbf" and self.kernel.function is None:
+            centred = _dense(self.table) - _mean(self.table)
+            gamma = self.kernel.gamma
+            self._factors = (_exponents_left(centred, gamma), _exponents_right(centred, gamma))
+        return self._factors
+
+    def single_factors(self) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """:meth:`factors` in single precision."""
+        factors = self.factors()
+        if factors is not None and self._single is None:
+            self._single = (factors[0].astype(np.float32), factors[1].astype(np.float32))
         return self._single
 
     def subset(self, rows: Index) -> KernelRows:

@@ -68,7 +68,7 @@ class GrayZoneKernelClassifier(TableClassifier):
         landmarks. Takes the kernel between all supports.
     solver : {"auto", "active-set", "smo", "low-rank", "block"}, default="auto"
         The paper's exchanges; pairs of multipliers; Newton on a basis of few rows that spans the
-        kernel to rounding; Newton on the rows that matter. "auto" takes "smo" up to 4,000 rows,
+        kernel to rounding; Newton on the rows that matter. "auto" takes "smo" up to 8,000 rows,
         above that "low-rank" where the kernel's rank allows it, else "smo"; where one end of the
         zone is 0 or 1 it takes "block" in place of "smo".
     tol : float, default=1e-5

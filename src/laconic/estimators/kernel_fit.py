@@ -86,10 +86,9 @@ def _gamma(gamma: Any, table: Any, weight: Floats) -> float:
     if gamma != "scale":
         return float(gamma)
     part = weight / weight.sum()
-    squares = table.multiply(table) if issparse(table) else table * table
     mean = float(np.mean(part @ table))
     if issparse(table):
-        variance = float(np.mean(part @ squares)) - mean * mean
+        variance = float(np.mean(part @ table.multiply(table))) - mean * mean
     else:
         # by blocks that stay in cache, as a table of squares would not
         blocks = (slice(start, start + 4_096) for start in range(0, len(table), 4_096))
@@ -223,10 +222,14 @@ def _landmarks(model: Any, problem: KernelProblem, weight: Floats) -> Floats:
     every = max(1, n // max(_KMEANS_ROWS, 2 * wanted))
     some = problem.table[::every]
     some = some.toarray() if issparse(some) else some
+    # centres need not be exact: single precision, around the mean and in units of the largest
+    mean = some.mean(axis=0)
+    size = float(np.abs(some - mean).max(initial=0.0)) or 1.0
+    some = ((some - mean) / size).astype(np.float32)
     different = len(np.unique(some, axis=0)) if wanted > 0.1 * len(some) else len(some)
     means = KMeans(
         min(wanted, different), n_init=1, max_iter=10, init="random",
         random_state=model.random_state,
     )  # fmt: skip
     with_warning = means.fit(some, sample_weight=weight[::every])
-    return np.asarray(with_warning.cluster_centers_, dtype=np.float64)
+    return np.asarray(mean + size * with_warning.cluster_centers_.astype(np.float64))

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from laconic.criteria.hot_exponential import exponential
+
 Array = NDArray[np.float64]
+
+_CHUNK = 1_024
+
+
+@njit(cache=True, inline="always")
+def _logistic(m: float) -> float:
+    return math.log1p(math.exp(-abs(m))) - min(m, 0.0)
 
 
 @njit(cache=True)
@@ -31,6 +41,8 @@ def rounded_truncated(
     beyond r (its slope there is minus the height) plus height max(0, m - r), which is rounded.
     """
     total = 0.0
+    at_low = _logistic(-low) if height_negative > 0.0 else 0.0
+    at_high = _logistic(high) if height_positive > 0.0 else 0.0
     for i in range(z.shape[0]):
         s = weight[i]
         positive = y[i] > 0
@@ -48,7 +60,7 @@ def rounded_truncated(
                 value -= m
             bend = e * inverse * inverse
         else:
-            value = math.log1p(math.exp(-abs(reach))) - min(reach, 0.0) - height * (m - reach)
+            value = (at_high if positive else at_low) - height * (m - reach)
             a = height
             bend = 0.0
         if height > 0.0:
@@ -65,6 +77,67 @@ def rounded_truncated(
         total += s * value
         slope[i] = -s * a if positive else s * a
         curvature[i] = s * bend
+    return total
+
+
+@njit(cache=True)
+def truncated_tilt(z: Array, b: float, y: Array, weight: Array, low: float, high: float) -> float:
+    """Sum of the weighted slopes of the truncated logistic loss at the scores z + b."""
+    total = 0.0
+    for i in range(z.shape[0]):
+        score = z[i] + b
+        if y[i] > 0:
+            if score <= high:
+                total -= weight[i] / (1.0 + math.exp(score))
+        elif score > low:
+            total += weight[i] / (1.0 + math.exp(-score))
+    return total
+
+
+@njit(cache=True)
+def truncated_value(
+    z: Array, y: Array, weight: Array, low: float, high: float,
+    floor_negative: float, floor_positive: float,
+) -> float:  # fmt: skip
+    """Weighted truncated logistic loss."""
+    total = 0.0
+    for i in range(z.shape[0]):
+        positive = y[i] > 0
+        m = z[i] if positive else -z[i]
+        loss = floor_positive if positive else floor_negative
+        if m < (high if positive else -low):
+            loss = max(_logistic(m), loss)
+        total += weight[i] * loss
+    return total
+
+
+@njit(cache=True)
+def truncated_price(
+    z: Array, slope: Array, y: Array, weight: Array, low: float, high: float,
+    height_negative: float, height_positive: float, floor_negative: float, floor_positive: float,
+) -> float:  # fmt: skip
+    """Fenchel-Young sum of weighted slopes at scores; infinite where no conjugate is finite."""
+    total = 0.0
+    for i in range(z.shape[0]):
+        positive = y[i] > 0
+        m = z[i] if positive else -z[i]
+        reach = high if positive else -low
+        height = height_positive if positive else height_negative
+        floor = floor_positive if positive else floor_negative
+        a = (-slope[i] if positive else slope[i]) / weight[i]
+        if a < 0.0 or a > 1.0:
+            return np.inf
+        loss = max(_logistic(m), floor) if m < reach else floor
+        if a > height:
+            loss += a * (math.log(a) + m)
+            if a < 1.0:
+                loss += (1.0 - a) * math.log1p(-a)
+        else:
+            loss -= floor
+            # with a zero height the kink is at infinity and a is zero
+            if height > 0.0:
+                loss += a * (m - reach)
+        total += weight[i] * max(loss, 0.0)
     return total
 
 
@@ -93,3 +166,79 @@ def greedy_pivots(
         factor[k] = row
         pivots[k] = j
     return most
+
+
+@njit(cache=True, inline="always")
+def add_products(left: Any, right: Any, start: int, end: int, out: Any) -> None:
+    """out = left . right[:, start:end]; the number of factors is a multiple of four."""
+    for k in range(0, left.shape[0], 4):
+        a, b, c, d = left[k], left[k + 1], left[k + 2], left[k + 3]
+        first, second = right[k, start:end], right[k + 1, start:end]
+        third, fourth = right[k + 2, start:end], right[k + 3, start:end]
+        if k == 0:
+            for p in range(end - start):
+                out[p] = (a * first[p] + b * second[p]) + (c * third[p] + d * fourth[p])
+        else:
+            for p in range(end - start):
+                out[p] += (a * first[p] + b * second[p]) + (c * third[p] + d * fourth[p])
+
+
+@njit(cache=True)
+def gaussian_scores(
+    left: Array, right: Array, used: NDArray[np.int64], weights: Array, out: Array
+) -> None:
+    """out_i = sum_j weights_j exp(left_i . right_j) over the rows ``used``, rising.
+
+    The columns of ``right`` belong to these, its rows are a multiple of four. What is equal on both
+    sides of the diagonal is computed once.
+    """
+    room = np.empty(_CHUNK)
+    mirrored = np.zeros(len(used))
+    place = np.full(len(out), -1)
+    for q in range(len(used)):
+        place[used[q]] = q
+    for i in range(out.shape[0]):
+        q = place[i]
+        out[i] = weights[q] if q >= 0 else 0.0
+        most = q if q >= 0 else len(used)
+        for start in range(0, most, _CHUNK):
+            end = min(start + _CHUNK, most)
+            values = room[: end - start]
+            add_products(left[i], right, start, end, values)
+            exponential(values)
+            out[i] += np.dot(values, weights[start:end])
+            if q >= 0:
+                size, part = weights[q], mirrored[start:end]
+                for p in range(end - start):
+                    part[p] += size * values[p]
+    for q in range(len(used)):
+        out[used[q]] += mirrored[q]
+
+
+@njit(cache=True)
+def add_borders(products: Array, lengths: Array, sizes: Array, out: Any) -> None:
+    """out_ij = products_ij + lengths_i + sizes_j."""
+    for i in range(products.shape[0]):
+        given, row, length = products[i], out[i], lengths[i]
+        for p in range(sizes.shape[0]):
+            row[p] = given[p] + (length + sizes[p])
+
+
+@njit(cache=True)
+def scaled_rows(table: Any, rows: NDArray[np.int64], sizes: Array, out: Any) -> None:
+    """Some rows, each times its size, in the precision of ``out``."""
+    for i in range(rows.shape[0]):
+        given, row, size = table[rows[i]], out[i], sizes[i]
+        for p in range(given.shape[0]):
+            row[p] = size * given[p]
+
+
+@njit(cache=True)
+def sum_of_rows(table: Any, sizes: Array, out: Array) -> None:
+    """out += sum_i sizes_i table_i; rows of size zero are not read."""
+    for i in range(table.shape[0]):
+        size = sizes[i]
+        if size != 0.0:
+            given = table[i]
+            for p in range(given.shape[0]):
+                out[p] += size * given[p]

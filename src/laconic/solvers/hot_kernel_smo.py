@@ -8,12 +8,14 @@ height a of the kink, its position t), 1 a loss whose score is t - k beta, 2 the
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from laconic.criteria.hot_exponential import exponential_single
+from laconic.solvers.hot_kernel import add_products
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -21,6 +23,9 @@ Single = NDArray[np.float32]
 
 CONVERGED, NEEDS_ROW, EXHAUSTED = 0, 1, 2
 BARRIER = 1e3
+_CHUNK = 512
+UP, DOWN, STIFF, GAIN, ENDS = 0, 1, 2, 3, 4
+"""Rows of the loop's table: what may grow, what may fall, own curvatures, gains, two scalars."""
 
 
 @njit(cache=True, inline="always")
@@ -85,16 +90,73 @@ def pair_step(
 
 
 @njit(cache=True)
-def _extremes(e: Array, no_growth: Array, no_fall: Array) -> tuple[int, float, float]:
-    """Place and value of the least e that can grow, and the largest that can fall."""
-    i, best, worst = -1, np.inf, -np.inf
-    for p in range(e.shape[0]):
-        if e[p] + no_growth[p] < best:
-            best = e[p]
-            i = p
-        if e[p] + no_fall[p] > worst:
-            worst = e[p]
-    return i, best, worst
+def partner(table: Any, words: Any, best: float, own: float, row: Single) -> int:
+    """The row that gains most together with one whose f - h is ``best``.
+
+    The largest of floating numbers is found one by one, of whole numbers several at a time; the
+    bits of numbers that are not negative compare as the numbers do.
+    """
+    kind = table.dtype.type
+    n = row.shape[0]
+    base, stiff, zero, tiny = kind(best), kind(own), kind(0.0), kind(1e-12)
+    top, where = words.dtype.type(-1), 0
+    for start in range(0, n, _CHUNK):
+        end = min(start + _CHUNK, n)
+        down, others, k = table[DOWN, start:end], table[STIFF, start:end], row[start:end]
+        gains, bits = table[GAIN, start:end], words[GAIN, start:end]
+        for p in range(end - start):
+            ahead = max(down[p] - base, zero)
+            gains[p] = ahead * ahead / max(stiff + others[p] - (k[p] + k[p]), tiny)
+        peak = bits[0]
+        for p in range(end - start):
+            peak = max(peak, bits[p])
+        if peak > top:
+            top, where = peak, start
+    bits = words[GAIN]
+    while where < n - 1 and bits[where] != top:
+        where += 1
+    return where
+
+
+@njit(cache=True)
+def advance(table: Any, words: Any, mask: Any, d: float, row: Single, other: Single) -> int:
+    """f - h after a step; returns the least of those that may grow, or -1.
+
+    It and the largest of those that may fall are left in ``table[ENDS, :2]``. Bits of negative
+    numbers fall as the numbers rise: all but the sign is turned round, by ``mask``.
+    """
+    turned = words.dtype.type
+    n = row.shape[0]
+    length = table.dtype.type(d)
+    least, where = turned(mask), -1
+    largest = turned(-mask)
+    for start in range(0, n, _CHUNK):
+        end = min(start + _CHUNK, n)
+        up, down = table[UP, start:end], table[DOWN, start:end]
+        left, right = row[start:end], other[start:end]
+        # no step, no look at rows that need not be there yet
+        for p in range(end - start if d > 0.0 else 0):
+            change = length * (left[p] - right[p])
+            up[p] += change
+            down[p] += change
+        bits = words[UP, start:end]
+        peak = least
+        for p in range(end - start):
+            word = bits[p]
+            peak = min(peak, turned(word ^ mask) if word < 0 else word)
+        if peak < least:
+            least, where = peak, start
+        bits = words[DOWN, start:end]
+        for p in range(end - start):
+            word = bits[p]
+            largest = max(largest, turned(word ^ mask) if word < 0 else word)
+    words[ENDS, 0] = least ^ mask if least < 0 else least
+    words[ENDS, 1] = largest ^ mask if largest < 0 else largest
+    if where >= 0:
+        bits, least = words[UP], words[ENDS, 0]
+        while where < n - 1 and bits[where] != least:
+            where += 1
+    return where
 
 
 @njit(cache=True)
@@ -120,11 +182,7 @@ def bring(
     if owner[place] >= 0:
         slot[owner[place]] = -1
     out = cache[place]
-    out[:] = left[i, 0] * right[0]
-    for k in range(1, left.shape[1]):
-        size, column = left[i, k], right[k]
-        for p in range(out.shape[0]):
-            out[p] += size * column[p]
+    add_products(left[i], right, 0, out.shape[0], out)
     exponential_single(out)
     slot[i] = place
     owner[place] = i
@@ -136,28 +194,28 @@ def smo(
     family: int, y: Array, s: Array, a: Array, t: Array, k: Array, low: Array, high: Array,
     beta: Array, f: Array, h: Array, fall: Array, diagonal: Array,
     cache: Single, slot: Index, owner: Index, stamp: Index, clock: Index,
-    left: Single, right: Single, tol: float, most: int, want: Index,
+    left: Single, right: Single, table: Any, words: Any, mask: Any, tol: float, most: int,
+    want: Index,
 ) -> tuple[int, int, float, float]:  # fmt: skip
     """Pair steps until the largest violation is below ``tol`` or ``most`` steps are made.
 
     Returns why it stopped (converged, a row must be fetched, steps exhausted), the number of
     steps, and the least and the largest of f - h among rows that can grow and that can fall.
     ``want`` receives the row that is wanted in the cache, unless it is exp(left_i right). ``f`` is
-    brought up to date on return.
+    brought up to date on return. ``table`` is five rows to work in, in single or double precision,
+    ``words`` the same memory as whole numbers and ``mask`` the largest of these.
     """
     n = beta.shape[0]
-    # infinite walls take the place of conditions, which would break the loops' stride
-    e, stiff, gains = np.empty(n), np.empty(n), np.empty(n)
-    no_growth, no_fall = np.empty(n), np.empty(n)
+    # f - h, infinite where a multiplier cannot move: conditions would break the loops' stride
+    up, down, stiff = table[UP], table[DOWN], table[STIFF]
     for p in range(n):
-        e[p] = f[p] - h[p]
+        up[p] = f[p] - h[p] if beta[p] < high[p] else np.inf
+        down[p] = f[p] - h[p] if beta[p] > low[p] else -np.inf
         # the barrier at the end of a multiplier's range is left at the first step: without a cap
         # a row that came too near it would never be chosen again
         stiff[p] = diagonal[p] + min(fall[p], BARRIER / s[p])
-        no_growth[p] = 0.0 if beta[p] < high[p] else np.inf
-        no_fall[p] = 0.0 if beta[p] > low[p] else -np.inf
-    i, best, worst = _extremes(e, no_growth, no_fall)
-    j = -1
+    i = advance(table, words, mask, 0.0, cache[0], cache[0])
+    best, worst = float(table[ENDS, 0]), float(table[ENDS, 1])
     steps = 0
     why = EXHAUSTED
     while steps < most:
@@ -172,15 +230,7 @@ def smo(
             bring(i, cache, slot, owner, stamp, clock, left, right)
         row = cache[slot[i]]
         stamp[slot[i]] = clock[0]
-        own = stiff[i]
-        for p in range(n):
-            ahead = max(e[p] - best + no_fall[p], 0.0)
-            gains[p] = ahead * ahead / max(own + stiff[p] - 2.0 * row[p], 1e-12)
-        gain = -1.0
-        for p in range(n):
-            if gains[p] > gain:
-                gain = gains[p]
-                j = p
+        j = partner(table, words, best, stiff[i], row)
         if slot[j] < 0:
             if left.shape[1] == 0:
                 want[0] = j
@@ -193,8 +243,8 @@ def smo(
         eta = max(diagonal[i] + diagonal[j] - 2.0 * row[j], 0.0)
         bend = max(eta + fall[i] + fall[j], 1e-12)
         room = min(high[i] - beta[i], beta[j] - low[j])
-        f[i], f[j] = e[i] + h[i], e[j] + h[j]
-        d = pair_step(family, y, s, a, t, k, beta, f, i, j, eta, (e[j] - best) / bend, room)
+        f[i], f[j] = up[i] + h[i], down[j] + h[j]
+        d = pair_step(family, y, s, a, t, k, beta, f, i, j, eta, (down[j] - best) / bend, room)
         beta[i] += d
         beta[j] -= d
         if d >= room:
@@ -205,17 +255,14 @@ def smo(
                 beta[j] = low[j]
         h[i], fall[i] = response(family, y[i], s[i], a[i], t[i], k[i], beta[i])
         h[j], fall[j] = response(family, y[j], s[j], a[j], t[j], k[j], beta[j])
-        e[i], e[j] = f[i] - h[i], f[j] - h[j]
+        down[i], up[j] = f[i] - h[i], f[j] - h[j]
+        up[i] = f[i] - h[i] if beta[i] < high[i] else np.inf
+        down[j] = f[j] - h[j] if beta[j] > low[j] else -np.inf
         stiff[i] = diagonal[i] + min(fall[i], BARRIER / s[i])
         stiff[j] = diagonal[j] + min(fall[j], BARRIER / s[j])
-        no_growth[i] = 0.0 if beta[i] < high[i] else np.inf
-        no_growth[j] = 0.0
-        no_fall[i] = 0.0
-        no_fall[j] = 0.0 if beta[j] > low[j] else -np.inf
-        for p in range(n):
-            e[p] += d * (row[p] - other[p])
-        i, best, worst = _extremes(e, no_growth, no_fall)
+        i = advance(table, words, mask, d, row, other)
+        best, worst = float(table[ENDS, 0]), float(table[ENDS, 1])
         steps += 1
     for p in range(n):
-        f[p] = e[p] + h[p]
+        f[p] = (up[p] if beta[p] < high[p] else down[p]) + h[p]
     return why, steps, best, worst

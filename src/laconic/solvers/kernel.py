@@ -20,7 +20,7 @@ Index = NDArray[np.int64]
 
 SOLVERS = ("active-set", "block", "low-rank", "smo")
 
-_SMO_UP_TO = 4_000
+_SMO_UP_TO = 8_000
 _NEWTON_UP_TO = 2_600
 _WIDEST, _WIDER = 700, 7.0
 """A basis of m rows costs n m^2, pairs n^2: it is worth its while up to m^2 = 7 n."""

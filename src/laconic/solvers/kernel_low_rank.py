@@ -44,7 +44,9 @@ def solve_span(
     """
     space = FeatureSpace(span.features, fit_intercept, span.lower if span.raw else None)
     point, n_iter = _begin(space, rows, fit_intercept, start, max_iter)
-    found = anneal(space, rows, point, tol=tol, max_iter=max_iter, done=n_iter)
+    # without a kernel nothing is left out of the certificate
+    part = 0.5 if kernel is not None else 0.9
+    found = anneal(space, rows, point, tol=tol, max_iter=max_iter, done=n_iter, part=part)
     return _with_remainder(kernel, span, found, tol, rows)
 
 
@@ -72,7 +74,7 @@ def _begin(
             here,
             width=COARSE_WIDTH,
             share=half,
-            enough=1e-3 * value,
+            enough=4e-3 * value,
             max_iter=max_iter,
         )
         n_iter += done

@@ -10,6 +10,7 @@ paper's formula for its multiplier (before equation 14) does, and fails on dupli
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,8 +21,9 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from laconic.solvers.kernel_rows import LossRows, Rounded, line_search
 
 Floats = NDArray[np.float64]
+Index = NDArray[np.int64]
 
-_CHUNK = 8_192
+_CHUNK, _PACKED = 256, 4_096
 _STALE = 0.1
 """Share by which a row's curvature may be off before the Hessian is corrected."""
 
@@ -103,9 +105,11 @@ class FeatureSpace:
         if self.features.dtype == np.float64:
             return np.asarray(self.features @ coef)
         out = np.empty(len(self.features))
+        room = np.empty((_CHUNK, len(coef)))
         for start in range(0, len(out), _CHUNK):
-            here = slice(start, start + _CHUNK)
-            out[here] = self.features[here].astype(np.float64) @ coef
+            part = self.features[start : start + _CHUNK]
+            room[: len(part)] = part
+            np.dot(room[: len(part)], coef, out=out[start : start + _CHUNK])
         return out
 
     def at(self, w: Floats, b: float) -> Point:
@@ -119,11 +123,10 @@ class FeatureSpace:
 
     def pull(self, slope: Floats) -> Floats:
         """sum_i slope_i x_i, over the rows that have a slope."""
+        from laconic.solvers.hot_kernel import sum_of_rows
+
         total = np.zeros(self.features.shape[1])
-        used = np.flatnonzero(slope)
-        for start in range(0, len(used), _CHUNK):
-            here = used[start : start + _CHUNK]
-            total += slope[here] @ self.features[here].astype(np.float64, copy=False)
+        sum_of_rows(self.features, slope, total)
         return self._whitened(total)
 
     def apart(self, point: Point, slope: Floats) -> float:
@@ -145,22 +148,27 @@ class FeatureSpace:
             moved = np.flatnonzero(curvature)
             self._products[:], self._border[:] = 0.0, 0.0
         change = curvature[moved] - used[moved]
-        # whitening enlarges the rounding of products
-        kind = self.features.dtype if self.lower is None else np.float64
         for sign in (1.0, -1.0):
             rows = moved[sign * change > 0]
-            root = np.sqrt(np.abs(change[sign * change > 0])).astype(kind)
-            for start in range(0, len(rows), _CHUNK):
-                here = slice(start, start + _CHUNK)
-                packed = self.features[rows[here]].astype(kind, copy=False)
-                packed *= root[here, None]
-                self._products += sign * (packed.T @ packed)
-                self._border += sign * (packed.T @ root[here])
+            self._add_products(sign, rows, np.sqrt(np.abs(change[sign * change > 0])))
         self._curvature = used.copy()
         self._curvature[moved] = curvature[moved]
         H = self._whitened(np.ascontiguousarray(self._whitened(self._products).T))
         H[np.diag_indices_from(H)] += 1.0
         return H, self._whitened(self._border), float(self._curvature.sum())
+
+    def _add_products(self, sign: float, rows: Index, root: Floats) -> None:
+        from laconic.solvers.hot_kernel import scaled_rows
+
+        # whitening enlarges the rounding of products
+        kind = self.features.dtype if self.lower is None else np.float64
+        room = np.empty((min(_PACKED, len(rows)), self.features.shape[1]), kind)
+        for start in range(0, len(rows), _PACKED):
+            here = slice(start, start + _PACKED)
+            packed = room[: len(rows[here])]
+            scaled_rows(self.features, rows[here], root[here], packed)
+            self._products += sign * (packed.T @ packed)
+            self._border += sign * (packed.T @ root[here].astype(kind))
 
     def move(self, point: Point, rounded: Rounded, ease: float) -> Move:
         H, border, total = self._hessian(rounded.curvature)
@@ -187,8 +195,12 @@ def descend(
     share: Floats,
     enough: float,
     max_iter: int,
+    done_at: Callable[[Point, Rounded], bool] | None = None,
 ) -> tuple[Point, int]:
-    """Newton steps on the rounded objective until a full one gains less than ``enough``."""
+    """Newton steps on the rounded objective until a full one gains less than ``enough``.
+
+    Or until ``done_at`` says so of a point.
+    """
     now = rows.rounded(point.z, width, share)
     weight = float(rows.weight.sum())
     for done in range(max_iter):
@@ -218,6 +230,8 @@ def descend(
             max(point.norm + length * (2.0 * move.along + length * move.norm), 0.0),
         )
         if length == 1.0 and -tilt <= 2.0 * enough:
+            return point, done + 1
+        if done_at is not None and done_at(point, now):
             return point, done + 1
     return point, max_iter
 

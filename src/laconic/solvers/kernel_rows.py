@@ -38,6 +38,7 @@ class LossRows:
         self.loss = loss
         self.y = np.ascontiguousarray(y, dtype=np.float64)
         self.weight = np.ascontiguousarray(weight, dtype=np.float64)
+        self._positions = loss.positions if isinstance(loss, TruncatedLogistic) else (0.0, 0.0)
         kink = loss.kink(self.y)
         self.has_kink: Mask = np.isfinite(kink.position) & (kink.high > kink.low)
         self.position = np.where(self.has_kink, kink.position, 0.0)
@@ -55,14 +56,27 @@ class LossRows:
 
     def value(self, z: Floats) -> float:
         """The true weighted loss."""
+        if isinstance(self.loss, TruncatedLogistic):
+            from laconic.solvers.hot_kernel import truncated_value
+
+            ends = (*self._positions, *self.loss.floors)
+            return float(truncated_value(z, self.y, self.weight, *ends))
         return float(self.weight @ self.loss.value(z, self.y))
+
+    def tilt(self, z: Floats, b: float) -> float:
+        """The slope of :meth:`value` at z + b with respect to b."""
+        if isinstance(self.loss, TruncatedLogistic):
+            from laconic.solvers.hot_kernel import truncated_tilt
+
+            return float(truncated_tilt(z, b, self.y, self.weight, *self._positions))
+        return float(self.weight @ self.loss.slope(z + b, self.y))
 
     def rounded(self, z: Floats, width: float, share: Floats) -> Rounded:
         if isinstance(self.loss, TruncatedLogistic):
             from laconic.solvers.hot_kernel import rounded_truncated
 
             slope, curvature = np.empty_like(z), np.empty_like(z)
-            ends = (*self.loss.positions, *self.loss.heights)
+            ends = (*self._positions, *self.loss.heights)
             total = rounded_truncated(z, self.y, self.weight, share, width, *ends, slope, curvature)
             return Rounded(total, slope, curvature)
         s, y, t, J = self.weight, self.y, self.position, self.jump
@@ -89,7 +103,14 @@ class LossRows:
     def price(self, z: Floats, slope: Floats) -> float:
         """Fenchel-Young sum of weighted slopes at scores."""
         # towards zero, where every conjugate is finite: rounding may have left the domain by an ulp
-        u = slope / self.weight * (1.0 - 1e-15)
+        u = slope * (1.0 - 1e-15)
+        loss = self.loss
+        if isinstance(loss, TruncatedLogistic):
+            from laconic.solvers.hot_kernel import truncated_price
+
+            ends = (*self._positions, *loss.heights, *loss.floors)
+            return float(truncated_price(z, u, self.y, self.weight, *ends))
+        u /= self.weight
         return float(self.weight @ fenchel_young(self.loss, z, u, self.y))
 
     def on_ramp(self, slope: Floats) -> Mask:

@@ -27,7 +27,7 @@ from laconic.criteria.losses import (
     SquaredLoss,
 )
 from laconic.criteria.protocol import ScoreLoss
-from laconic.solvers.kernel_block import scores_of
+from laconic.solvers.kernel_block import NARROW, in_fours, scores_of
 from laconic.solvers.kernel_newton import best_constant
 from laconic.solvers.kernel_rows import LossRows, balanced
 from laconic.solvers.solution import Solution, WhyStopped
@@ -36,12 +36,12 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _DOUBLE, _WHOLE = 1_000, 3_000
-_NARROW = 34
-"""Up to this many factors a kernel row is computed inside the loop, above by matrix products."""
 _CHECK_EVERY = 300
 """Pair steps between looks at the gap, when rows are shrunk too."""
 _BATCH = 16
 _FINEST = 1e-10
+_ROUGH = 1e-6
+"""Least relative gap for which differences in single precision may do."""
 _CLOSE = 0.1
 """The gap is not looked at before violations are below this."""
 _HALVINGS, _FEW_HALVINGS = 25, 6
@@ -99,6 +99,20 @@ def _family(rows: LossRows) -> _Family:
     raise ValueError(f"solver='smo' does not know the loss {type(loss).__name__}.")
 
 
+class _Desk:
+    """Memory that the compiled loop works in, in single or double precision, and its bits."""
+
+    def __init__(self, n: int, single: bool) -> None:
+        self.single = single
+        self.table: NDArray[Any] = np.empty((5, max(n, 2)), np.float32 if single else np.float64)
+        self.words: NDArray[Any] = self.table.view(np.int32 if single else np.int64)
+        self.mask = self.words.dtype.type(np.iinfo(self.words.dtype).max)
+
+    def finest(self, f: Floats) -> float:
+        """Violations below this are rounding."""
+        return 1e-6 * max(1.0, float(np.abs(f).max())) if self.single else _FINEST
+
+
 class _Rows:
     """Kernel rows of some training rows in single precision, the least used replaced first."""
 
@@ -110,13 +124,16 @@ class _Rows:
         slots = int(min(n, max(cache_bytes // (np.dtype(kind).itemsize * n), 2 * _BATCH + 2)))
         factors = kernel.single_factors() if kind is np.float32 else None
         self.left, self.right = np.empty((n, 0), np.float32), np.empty((0, n), np.float32)
-        if factors is not None and factors[0].shape[1] <= _NARROW:
-            self.left, self.right = factors[0][places], np.ascontiguousarray(factors[1][places].T)
+        # factors of every row and of those that are left, when kernel rows are matrix products
+        self.wide: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+        if factors is not None and factors[0].shape[1] <= NARROW:
+            left, right = in_fours(*factors)
+            self.left, self.right = left[places], np.ascontiguousarray(right[places].T)
+        elif factors is not None:
+            self.wide = factors if n == kernel.n_rows else (factors[0], factors[1][places])
         whole = slots == n <= _WHOLE and self.left.shape[1] == 0
         self.kind = kind
-        self.table: NDArray[Any] = (
-            self._block(places, places) if whole else np.empty((slots, n), kind)
-        )
+        self.table: NDArray[Any] = self._values(places) if whole else np.empty((slots, n), kind)
         self.slot = np.arange(n) if whole else np.full(n, -1, np.int64)
         self.owner = np.arange(n) if whole else np.full(slots, -1, np.int64)
         self.stamp = np.full(slots, -1, np.int64)
@@ -127,15 +144,29 @@ class _Rows:
         slots = np.argpartition(self.stamp, len(wanted) - 1)[: len(wanted)]
         old = self.owner[slots]
         self.slot[old[old >= 0]] = -1
-        self.table[slots] = self._block(self.places[wanted], self.places)
+        self.table[slots] = self._values(self.places[wanted])
         self.slot[wanted], self.owner[slots] = slots, wanted
         self.stamp[slots] = self.clock[0]
         self.clock[0] += 1
 
-    def _block(self, rows: Index, columns: Index) -> NDArray[Any]:
-        if self.kind is np.float64:
-            return self.kernel.block(rows, columns)
-        return self.kernel.single_block(rows, columns)
+    def _values(self, rows: Index) -> NDArray[Any]:
+        if self.wide is not None:
+            from laconic.criteria.hot_exponential import exponential_single
+
+            values = self.wide[0][rows] @ self.wide[1].T
+            exponential_single(values.reshape(-1))
+            return values
+        block = self.kernel.block if self.kind is np.float64 else self.kernel.single_block
+        return block(rows, self.places)
+
+    def shrinking_pays(self, kept: int, done: int) -> bool:
+        """Whether a copy of what is kept costs less than as many steps again as were made save.
+
+        It always does where new rows are dear, or have no room.
+        """
+        n, held = len(self.places), int(np.count_nonzero(self.owner >= 0))
+        dear = self.left.shape[1] == 0 or held == len(self.table) < n
+        return kept <= 0.8 * n and (dear or held * kept <= done * (n - kept))
 
     def shrunk(self, kept: Index) -> _Rows:
         """The cache of fewer rows, in the same memory: what is here is cut down and gone."""
@@ -160,6 +191,7 @@ class _Rows:
         small.slot[small.owner[filled]] = filled
         small.clock = self.clock.copy()
         small.clock[1] = len(useful)
+        small.wide = None if self.wide is None else (self.wide[0], self.wide[1][kept])
         small.left, small.right = self.left[kept], np.ascontiguousarray(self.right[:, kept])
         return small
 
@@ -186,7 +218,9 @@ def solve_smo(
     enough = 0.7
     while True:
         cache = _Rows(kernel, np.arange(n), cache_bytes)
-        done, violation = _sweeps(cache, rows, family, beta, f, enough * tol, most - steps)
+        # differences in single precision are enough for a first round and a gap that is not small
+        single = cache.kind is np.float32 and steps == 0 and tol >= _ROUGH
+        done, violation = _sweeps(cache, rows, family, beta, f, enough * tol, most - steps, single)
         del cache
         steps += done
         f = scores_of(kernel, beta)
@@ -197,7 +231,7 @@ def solve_smo(
             break
         if steps >= most:
             break
-        if violation < _FINEST or enough < 1e-3:
+        if (violation < _FINEST and not single) or enough < 1e-3:
             why = "stalled"
             break
         # what was forgotten while rows were shrunk, and single precision, take their share
@@ -221,8 +255,9 @@ def _start(rows: LossRows, family: _Family) -> Floats:
 
 
 def _sweeps(
-    cache: _Rows, rows: LossRows, family: _Family, beta: Floats, f: Floats, tol: float, most: int
-) -> tuple[int, float]:
+    cache: _Rows, rows: LossRows, family: _Family, beta: Floats, f: Floats, tol: float, most: int,
+    single: bool,
+) -> tuple[int, float]:  # fmt: skip
     """Pair steps on all rows, then on fewer and fewer, until the gap of those seems below ``tol``.
 
     ``beta`` and ``f`` are changed in place. Returns the steps made and the largest violation.
@@ -237,6 +272,7 @@ def _sweeps(
     hot.responses(part.code, rows.y, rows.weight, *parts, part_beta, h, fall)
     diagonal = cache.kernel.diagonal
     want = np.zeros(1, np.int64)
+    work = _Desk(len(here), single)
     value = np.inf
     done, rest, best, worst = 0, _CHECK_EVERY, -np.inf, np.inf
     while done < most:
@@ -244,7 +280,8 @@ def _sweeps(
             part.code, some.y, some.weight, part.height, part.position, part.fall, part.low,
             part.high, part_beta, part_f, h, fall, diagonal,
             cache.table, cache.slot, cache.owner, cache.stamp, cache.clock, cache.left,
-            cache.right, _FINEST, min(rest, most - done), want,
+            cache.right, work.table, work.words, work.mask, work.finest(part_f),
+            min(rest, most - done), want,
         )  # fmt: skip
         done, rest = done + steps, rest - steps
         if code == hot.NEEDS_ROW:
@@ -262,12 +299,12 @@ def _sweeps(
             if some.price(part_f + b, -part_beta) <= tol * max(value, rows.least):
                 break
         kept = _kept(part, part_beta, part_f - h, best, worst)
-        if len(kept) > 0.8 * len(here):
+        if not cache.shrinking_pays(len(kept), done):
             continue
         here, part, some = here[kept], part.take(kept), some.subset(kept)
         diagonal = diagonal[kept]
         part_beta, part_f, h, fall = part_beta[kept], part_f[kept], h[kept], fall[kept]
-        cache = cache.shrunk(kept)
+        cache, work = cache.shrunk(kept), _Desk(len(here), single)
     beta[here] = part_beta
     return max(done, 1), worst - best
 
@@ -319,6 +356,5 @@ def _intercept(rows: LossRows, family: _Family, beta: Floats, f: Floats) -> floa
 def _bracketed(rows: LossRows, f: Floats, low: float, high: float, halvings: int) -> float:
     for _ in range(halvings if low < high else 0):
         middle = 0.5 * (low + high)
-        tilt = float(rows.weight @ rows.loss.slope(f + middle, rows.y))
-        low, high = (middle, high) if tilt < 0 else (low, middle)
+        low, high = (middle, high) if rows.tilt(f, middle) < 0 else (low, middle)
     return 0.5 * (low + high)

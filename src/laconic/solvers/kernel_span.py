@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from scipy.sparse import issparse
 
 from laconic.criteria.kernels import Kernel, KernelRows
 
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 _SAMPLE = 1_000
-_STRIPE = 512
+_STRIPE = 256
 _SPREAD = 1e4
 """Landmarks whose whitening enlarges rounding by less than this may be used without it."""
 
@@ -119,6 +120,34 @@ def _left_over(diagonal: Floats, features: Floats) -> Floats:
     return np.asarray(np.maximum(diagonal - np.einsum("ij,ij->i", features, features), 0.0))
 
 
+class _Values:
+    """k(x, points) for one block of rows after the other, into memory that is there."""
+
+    def __init__(self, kernel: Kernel, points: Any) -> None:
+        self.kernel, self.points = kernel, points
+        self.gaussian = kernel.name == "rbf" and kernel.function is None and not issparse(points)
+        if self.gaussian:
+            self._origin = points.mean(axis=0)
+            centred = points - self._origin
+            self._right = 2.0 * kernel.gamma * np.ascontiguousarray(centred.T)
+            self._sizes = -kernel.gamma * np.einsum("ij,ij->i", centred, centred)
+            self._products = np.empty((_STRIPE, len(points)))
+
+    def __call__(self, part: Any, out: NDArray[Any]) -> None:
+        if not self.gaussian or issparse(part):
+            out[:] = self.kernel.between(part, self.points, compiled=True)
+            return
+        from laconic.criteria.hot_exponential import exponential, exponential_single
+        from laconic.solvers.hot_kernel import add_borders
+
+        centred = part - self._origin
+        lengths = -self.kernel.gamma * np.einsum("ij,ij->i", centred, centred)
+        products = np.dot(centred, self._right, out=self._products[: len(centred)])
+        add_borders(products, lengths, self._sizes, out)
+        # values are rounded to single precision anyway
+        (exponential if out.dtype == np.float64 else exponential_single)(out.reshape(-1))
+
+
 def landmark_span(
     kernel: Kernel, table: Any, landmarks: Any, cache_bytes: float, *, leave_over: bool = True
 ) -> tuple[Span, NDArray[np.int64]]:
@@ -137,11 +166,16 @@ def landmark_span(
     raw = not leave_over and float(np.linalg.norm(inverse)) < _SPREAD
     features = np.empty((n, len(used)), dtype)
     left = np.empty(n)
+    fill = _Values(kernel, points)
+    room = np.empty((_STRIPE, len(used)))
     for start in range(0, n, _STRIPE):
         here = slice(start, min(start + _STRIPE, n))
-        part = kernel.between(table[here], points, compiled=True)
-        if not raw:
-            part = whiten(lower, part)
-            left[here] = _left_over(kernel.diagonal(table[here]), part)
-        features[here] = part
+        if raw:
+            fill(table[here], features[here])
+            continue
+        values = room[: here.stop - start]
+        fill(table[here], values)
+        whitened = whiten(lower, values)
+        left[here] = _left_over(kernel.diagonal(table[here]), whitened)
+        features[here] = whitened
     return Span(np.arange(len(used)), lower, features, left, raw), used
