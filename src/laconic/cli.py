@@ -6,18 +6,17 @@ Nothing heavy is imported before a command needs it, so that ``--help`` answers 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from laconic.cli_export import export_app
+from laconic.cli_options import read_cost_words, read_language, read_priors, read_seconds
+from laconic.cli_screen import columns_of, comparison_table, console, progress, without_nan
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from laconic.data.columns import Table
     from laconic.job import JobResult, Wishes
 
@@ -104,12 +103,12 @@ def demo(
     from laconic.job import Wishes
 
     payments, label = make_payments(random_state=seed)
-    _console().print(
+    console().print(
         f"[bold]{payments.n_rows:,} card payments[/bold], "
         f"{(label == 'fraud').mean():.1%} of them fraud. A false alarm costs "
         f"{DEMO_COSTS['fp']:g}, a missed fraud {DEMO_COSTS['fn']:g}."
     )
-    wishes = Wishes(costs=dict(DEMO_COSTS), seed=seed, language=_language(language))
+    wishes = Wishes(costs=dict(DEMO_COSTS), seed=seed, language=read_language(language))
     _fit_and_write(payments, label, wishes, out, "Card payments", as_json=False)
 
 
@@ -146,8 +145,8 @@ def fit(
     from laconic.scan_job import run_scan_job
 
     wishes = Wishes(
-        _costs(cost, costs), positive, _priors(prior), reject_cost, model or "auto",
-        _seconds(budget), seed, _language(language),
+        read_cost_words(cost, costs), positive, read_priors(prior), reject_cost, model or "auto",
+        read_seconds(budget), seed, read_language(language),
     )  # fmt: skip
     title = f"{target} in {Path(data).name}"
     if cluster is not None or scan or names_many(data):
@@ -184,17 +183,23 @@ def compare(
     from laconic.job import Wishes, classifier_of, read_problem
 
     wishes = Wishes(
-        _costs(cost, costs), positive, _priors(prior), None, model or "auto", _seconds(budget), seed
+        read_cost_words(cost, costs),
+        positive,
+        read_priors(prior),
+        None,
+        model or "auto",
+        read_seconds(budget),
+        seed,
     )
     X, label = _labelled(data, target, separator, encoding)
     problem = read_problem(label, wishes)
-    with _progress(as_json):
+    with progress(as_json):
         fitted = classifier_of(problem, wishes).fit(X, label)
-    columns = _columns(fitted.comparison_)
+    columns = columns_of(fitted.comparison_)
     if as_json:
-        sys.stdout.write(json.dumps(_without_nan(columns)) + "\n")
+        sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
         return
-    _console().print(_comparison_table(columns))
+    console().print(comparison_table(columns))
 
 
 @app.command()
@@ -218,7 +223,7 @@ def predict(
 
     loaded = load(model)
     text = TextFormat(separator, encoding)
-    with _progress(out is None) as step:
+    with progress(out is None) as step:
         write_predictions(loaded, data, out, text, tuple(key or ()), step)
 
 
@@ -269,9 +274,9 @@ def report(
     loaded = load(model)
     X, label = _labelled(data, target, separator, encoding)
     y = label.astype(loaded.classes_.dtype)
-    made = laconic.report(loaded, X, y, language=_language(language), title=title)
+    made = laconic.report(loaded, X, y, language=read_language(language), title=title)
     made.save(out)
-    _console().print(f"wrote {out}", markup=False)
+    console().print(f"wrote {out}", markup=False)
     if open_page:
         typer.launch(str(out))
 
@@ -299,7 +304,7 @@ def doctor() -> None:
             except PackageNotFoundError:
                 found = f"[yellow]missing: pip install 'laconic\\[{extra}]'[/yellow]"
             shown.add_row(extra, package, found)
-    _console().print(shown)
+    console().print(shown)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -334,68 +339,6 @@ def _complain(message: str) -> None:
     print("laconic: " + " ".join(message.split()), file=sys.stderr)
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _costs(words: list[str] | None, path: Path | None) -> dict[str, Any]:
-    from laconic.job import read_costs
-
-    if path is not None:
-        if words:
-            raise ValueError("Give --cost or --costs, not both.")
-        return dict(read_costs(path))
-    costs = {"fp": 1.0, "fn": 1.0}
-    for word in words or []:
-        name, _, amount = word.partition("=")
-        try:
-            value = float(amount)
-        except ValueError:
-            value = -1.0
-        if name not in costs or not 0 <= value < float("inf"):
-            raise ValueError(f"--cost {word}: write fp=NUMBER or fn=NUMBER, a number >= 0.")
-        costs[name] = value
-    if not any(costs.values()):
-        raise ValueError("--cost: one of fp and fn must be above 0.")
-    return costs
-
-
-def _priors(words: list[str] | None) -> dict[str, float]:
-    found = {}
-    for word in words or []:
-        name, _, amount = word.rpartition("=")
-        try:
-            share = float(amount)
-        except ValueError:
-            share = -1.0
-        if not 0 <= share <= 1:
-            raise ValueError(f"--prior {word}: write a share between 0 and 1, or NAME=SHARE.")
-        found[name] = share
-    return found
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
-    try:
-        seconds = float(number) * unit
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ValueError(f"--budget {text}: write a time such as 60s, 5m or 1h.")
-    return seconds
-
-
-def _language(text: str) -> str:
-    if text not in ("en", "fr"):
-        raise ValueError(f"--language {text}: write en or fr.")
-    return text
-
-
 def _labelled(
     data: str, target: str, separator: str | None, encoding: str | None
 ) -> tuple[Table, Any]:
@@ -403,41 +346,6 @@ def _labelled(
     from laconic.data.targets import split_target
 
     return split_target(read_table(data, TextFormat(separator, encoding)), target)
-
-
-@contextmanager
-def _progress(quiet: bool = False) -> Iterator[Callable[[Any], None]]:
-    """A bar on stderr that follows the steps of the library; silent for machines and pipes."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from laconic.estimators.progress import Step, listening
-
-    console = Console(stderr=True, highlight=False)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    shown = not quiet and console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
-        task = bar.add_task("reading", total=1.0)
-
-        def follow(step: Step) -> None:
-            bar.update(task, description=step.text, completed=step.done)
-
-        with listening(follow):
-            yield follow
 
 
 def _fit_and_write(
@@ -456,7 +364,7 @@ def _tell_what_was_made(job: Callable[[], JobResult], wishes: Wishes, *, as_json
     from laconic.reporting.render import to_terminal
     from laconic.reporting.summary import compact
 
-    with _progress(as_json):
+    with progress(as_json):
         done = job()
     if as_json:
         said = {
@@ -466,63 +374,13 @@ def _tell_what_was_made(job: Callable[[], JobResult], wishes: Wishes, *, as_json
             "positive": done.positive,
             **compact(done.summary),
         }
-        sys.stdout.write(json.dumps(_without_nan(said)) + "\n")
+        sys.stdout.write(json.dumps(without_nan(said)) + "\n")
         return
-    console = _console()
-    console.print(_comparison_table(_columns(done.model.comparison_)))
-    console.print(to_terminal(done.summary, language=wishes.language))
-    console.print(f"positive class: {done.positive} (--positive changes it)", markup=False)
-    console.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
-
-
-def _columns(comparison: Any) -> dict[str, list[Any]]:
-    return {name: list(comparison[name]) for name in comparison}
-
-
-def _comparison_table(columns: dict[str, list[Any]]) -> Any:
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    shown = RichTable(title="Held-out cost of every candidate, by cross-validation", box=None)
-    heads = ("", "candidate", "cost", "\u00b1", "log loss", "AUC", "size", "seconds", "note")
-    for head in heads:
-        left = head in ("", "candidate", "note")
-        shown.add_column(
-            head, justify="left" if left else "right", no_wrap=head != "note", overflow="fold"
-        )
-    order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
-    for i in order:
-        cells = [
-            "*" if columns["chosen"][i] else "",
-            str(columns["candidate"][i]),
-            *(_number(columns[name][i], digits) for name, digits in _SHOWN),
-            str(columns["note"][i]),
-        ]
-        style = "bold" if columns["chosen"][i] else ""
-        shown.add_row(*(Text(cell) for cell in cells), style=style)
-    return shown
-
-
-_SHOWN = (("cost", 4), ("cost_se", 4), ("log_loss", 4), ("auc", 3), ("size", 0), ("fit_seconds", 1))
-
-
-def _last_if_nan(value: float) -> float:
-    return float("inf") if value != value else float(value)
-
-
-def _number(value: float, digits: int) -> str:
-    return "" if value != value else f"{value:.{digits}f}"
-
-
-def _without_nan(value: Any) -> Any:
-    """JSON has no NaN: null instead; numpy scalars become plain."""
-    if isinstance(value, dict):
-        return {str(key): _without_nan(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(part) for part in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not abs(value) < float("inf") else value
+    screen = console()
+    screen.print(comparison_table(columns_of(done.model.comparison_)))
+    screen.print(to_terminal(done.summary, language=wishes.language))
+    screen.print(f"positive class: {done.positive} (--positive changes it)", markup=False)
+    screen.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
 
 
 if __name__ == "__main__":
