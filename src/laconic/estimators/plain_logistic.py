@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from laconic.data.columns import MISSING, Table
+from laconic.data.threads import one_blas_thread
 from laconic.estimators.contract import Interval, fit_context
 from laconic.estimators.form_builders import design_form
 from laconic.estimators.form_prediction import FormPrediction
@@ -155,7 +156,8 @@ class PlainLogisticRegression(FormPrediction):
         inner = LogisticRegression(
             C=self.C, solver="newton-cholesky", tol=self.tol, max_iter=self.max_iter
         )
-        inner.fit(design(self.columns_, rows.table), rows.y, sample_weight=rows.weight)
+        with one_blas_thread():  # the same bits whatever the number of threads
+            inner.fit(design(self.columns_, rows.table), rows.y, sample_weight=rows.weight)
         self.coef_, self.intercept_, self.n_iter_ = inner.coef_, inner.intercept_, inner.n_iter_
         link: Link = "logit" if len(self.classes_) == 2 else "softmax"
         self.form_ = design_form(
