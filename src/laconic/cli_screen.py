@@ -59,13 +59,13 @@ def comparison_table(columns: dict[str, list[Any]]) -> Any:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(title="Held-out cost of every candidate, by cross-validation", box=None)
+    title = "Held-out cost of every candidate, by cross-validation"
+    shown = RichTable(title=title, box=None, collapse_padding=True, pad_edge=False)
     heads = ("", "candidate", "cost", "\u00b1", "log loss", "AUC", "size", "seconds", "note")
     for head in heads:
         left = head in ("", "candidate", "note")
-        shown.add_column(
-            head, justify="left" if left else "right", no_wrap=head != "note", overflow="fold"
-        )
+        whole = head not in ("candidate", "note")
+        shown.add_column(head, justify="left" if left else "right", no_wrap=whole, overflow="fold")
     order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
     for i in order:
         cells = [

@@ -65,7 +65,7 @@ def _mean_of(one: Outcome, other: Outcome) -> Outcome:
         sizes=[one.size + other.size],
         variables=[float(len(columns))],
         gaps=one.gaps + other.gaps,
-        note="mean of two",
+        note="mean",
         complete=True,
     )
 
