@@ -220,3 +220,24 @@ def test_only_pairs_that_fit_on_a_page_and_speak_alike_are_offered():
              outcome(5, "vote"), outcome(6, "softmax"), outcome(7, "logit", False)]  # fmt: skip
     found = blended_outcomes(given, y, np.ones(20), market, 300)
     assert [out.candidate.name for out in found] == ["logit200 + logit90", "logit90 + logit150"]
+
+
+def test_a_blend_chosen_on_a_scan_is_fitted_from_it_and_told(tmp_path, monkeypatch):
+    import polars as pl
+
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(800, 4))
+    y = X[:, 0] + 2.0 * (np.abs(X[:, 1]) < 0.6) + draw.logistic(size=800) > 0.8
+    frame = pl.DataFrame(X, schema=list("abcd")).with_columns(pl.Series("label", y.astype(int)))
+    frame.write_parquet(tmp_path / "rows.parquet")
+    rows = laconic.scan(tmp_path / "rows.parquet", target="label")
+    model = LaconicClassifier(candidates=["bayes", "additive-single", "blends"], random_state=0)
+    # the mean, whatever the rows prefer: what is tested is what becomes of it
+    monkeypatch.setattr(model, "_choose", lambda outcomes, training, market: outcomes[-1])
+    model.fit(rows)
+    assert model.candidate_ == "bayes + additive-single"
+    assert list(model.comparison_["candidate"]) == ["bayes", "additive-single", model.candidate_]
+    assert model.comparison_["chosen"].tolist() == [False, False, True]
+    scores = [own.decision_function(frame.drop("label")) for own in model.estimator_.estimators_]
+    mean = model.estimator_.decision_function(frame.drop("label"))
+    np.testing.assert_allclose(mean, np.mean(scores, axis=0), rtol=0, atol=1e-11)

@@ -330,7 +330,6 @@ class LaconicClassifier(TableClassifier):
         fitted = chosen.fitted
         if fitted is None and chosen.members:
             fitted = fitted_blend(chosen, lambda model: rows.fit(model, None, self.classes_))
-            outcomes = [*outcomes, chosen]
         elif fitted is None:
             fitted = rows.fit(chosen.candidate.model, None, self.classes_)
         if hasattr(fitted, "schema_"):
@@ -354,8 +353,9 @@ class LaconicClassifier(TableClassifier):
             ).fit(None, None)
             if hasattr(self.decision_, "threshold_"):
                 self.threshold_ = self.decision_.threshold_
-        columns = table_of(outcomes, rows.training.y, rows.training.weight, market)
-        columns["chosen"] = [out is chosen for out in outcomes]
+        listed = [*outcomes, chosen] if chosen.members else outcomes
+        columns = table_of(listed, rows.training.y, rows.training.weight, market)
+        columns["chosen"] = [out is chosen for out in listed]
         self.comparison_ = _frame(columns)
 
     def predict_proba(self, X: Any) -> Floats:
