@@ -268,7 +268,8 @@ def test_a_guess_is_carried_by_columns():
     known = singles.subset([2, 1]).extended(pairs[:1])
     g = draw.normal(size=(1, known.n_coordinates))
     point = AdditivePoint(np.array([0.5]), g, np.zeros((1, 60)))
-    smooth = Smoothness(known, np.array([3.0, 4.0, 5.0]), np.array([6.0, 7.0, 8.0]))
+    amounts = (np.array([3.0, 4.0, 5.0]), np.array([6.0, 7.0, 8.0]), np.array([1.0, 0.5, 0.25]))
+    smooth = Smoothness(known, *amounts)
     terms = singles.extended(pairs)
     carried = Stage(smooth, point).carried(terms)
     for t, source in {1: 1, 2: 0, 3: 2}.items():
@@ -279,6 +280,7 @@ def test_a_guess_is_carried_by_columns():
     new = Smoothness.start(terms, 1.0).guided(smooth)
     np.testing.assert_array_equal(new.bend[1:4], [4.0, 3.0, 5.0])
     np.testing.assert_array_equal(new.line[1:4], [7.0, 6.0, 8.0])
+    np.testing.assert_array_equal(new.power[1:4], [0.5, 1.0, 0.25])
 
 
 def test_weak_pairs_share_one_amount():

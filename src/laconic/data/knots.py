@@ -262,6 +262,9 @@ def coarsen(axis: Axis, mass: Array, budget: int) -> CoarseAxis:
     inside = np.arange(len(axis.knots) - 1)
     same = slots[inside] == slots[inside + 1]
     step[inside] = np.where(same, base[inside + 1], 1.0) - base[inside]
+    # the last knot is that knot, not the whole way from the one before: most rows of columns with
+    # few values then need no fraction
+    slots, base = slots + (base == 1.0), np.where(base == 1.0, 0.0, base)
     return CoarseAxis(
         coarse, slots.astype(np.uint8), base.astype(np.float32), step.astype(np.float32)
     )

@@ -56,8 +56,10 @@ class SparseAdditiveClassifier(TableClassifier):
     group_penalty : "cv" or float in [0, 1], default="cv"
         Share of the least penalty that leaves no term at all.
     smoothness : "auto" or float, default="auto"
-        "auto": the amount of every term by marginal likelihood, all of them doubled or halved if
-        held-out rows ask for it. A number is the same amount for all, 1 being a moderate one.
+        "auto": for every term, how its neighbouring values agree (second differences, first
+        differences, or less) and how strongly, by marginal likelihood; all amounts doubled or
+        halved if held-out rows ask for it. A number is the same amount for all, on second
+        differences, 1 being a moderate one.
     max_knots : int, default=32
         Most knots of a shape; fewer for small samples, a few more in long tails. A column of at
         most four times as many distinct values, each with ten rows on average, has one at each.
@@ -108,8 +110,7 @@ class SparseAdditiveClassifier(TableClassifier):
         With ``group_penalty="cv"``: probabilities of every training row by the fold that did not
         see it, at the chosen penalty; NaN for rows that no fold held out.
     smoothness_factor_ : float
-        What held-out rows multiplied all amounts of smoothness by (a power of two; up to 5,000
-        rows).
+        What held-out rows multiplied all amounts of smoothness by (a power of two).
     pair_amount_ : float
         Common amount of smoothness of the weak pairs; infinite when there are none.
     feature_importances_ : ndarray of shape (n_features,)

@@ -40,14 +40,12 @@ evidence asks for, must win."""
 _GOES_ON = 0.25
 """The next smaller amount is tried while the last one won by so many standard errors."""
 
-_MANY_ROWS = 5_000
-"""From here on evidence knows the amounts of smoothness well enough."""
-
 _MOST_STEPS = 2
 """Doublings or halvings of all amounts of smoothness that are tried."""
 
-_HOPELESS = 1.0
-"""A path ends where it is this many standard errors worse than what may still be selected."""
+_HOPELESS, _FAR = 1.0, 0.005
+"""A path ends where it is this many standard errors, and this share of the loss, worse than what
+may still be selected."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class Choosing:
         overlap, and less, which must be clear, where they hardly do.
         """
         best, chosen, factor = self._judged(1.0, folds), folds, 1.0
-        if self.plan.smoothness is not None or len(self.rows.y) > _MANY_ROWS:
+        if self.plan.smoothness is not None:
             return factor, chosen
         for step, margin in ((2.0, 0.0), (0.5, _CLEARLY)):
             for _ in range(_MOST_STEPS):
@@ -174,7 +172,8 @@ class Choosing:
         """The last point has few enough terms and is too much worse than the best to matter."""
         last, best = points[-1], min(points, key=lambda point: point.mean)
         few = self.max_terms is None or last.n_terms <= self.max_terms
-        return few and not last.within(best, standard_errors(self.selection) + _HOPELESS)
+        far = last.mean > (1.0 + _FAR) * best.mean
+        return few and far and not last.within(best, standard_errors(self.selection) + _HOPELESS)
 
 
 def probabilities(scores: Array) -> Array:

@@ -92,6 +92,7 @@ class TermAmounts:
     columns: tuple[int, ...]
     bend: float
     line: float
+    power: float
     group: float
 
 
@@ -260,6 +261,7 @@ def _assembled(
             terms.terms[t].columns,
             float(structure.smoothness.bend[t]),
             float(structure.smoothness.line[t]),
+            float(structure.smoothness.power[t]),
             float(problem.group[t]),
         )
         for t in places
@@ -309,7 +311,10 @@ def refit_rest(
         ),
     )
     smooth = Smoothness(
-        terms, np.array([a.bend for a in amounts]), np.array([a.line for a in amounts])
+        terms,
+        np.array([a.bend for a in amounts]),
+        np.array([a.line for a in amounts]),
+        np.array([a.power for a in amounts]),
     )
     group = np.array([a.group for a in amounts])
     problem = settings.plan.problem(terms, y, weight, smooth.diagonal(), group)

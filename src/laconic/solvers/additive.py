@@ -16,6 +16,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.solvers.additive_model import QuadraticModel
 from laconic.solvers.additive_problem import (
     AdditivePoint,
     AdditiveProblem,
@@ -36,6 +37,9 @@ _SETTLED = 0.05
 
 _LEAST_CONJUGATE = 20
 """Conjugate steps when there is nothing else: fewer would need more Newton steps."""
+
+_NEGLIGIBLE, _NEGLIGIBLE_LOOSELY = 0.01, 0.1
+"""Rows whose curvature is below this share of the mean stay out of the products with it."""
 
 _REFRESH = 4
 """Steps after which a preconditioner is made again."""
@@ -86,6 +90,7 @@ class _Descent:
         self.shift = np.zeros(len(problem.group))
         self.value = self.state.loss(self.scores) + problem.penalty.value(self.g)
         self.blocks: tuple[Array, NDArray[np.int64]] | None = None
+        self.theta: Array | None = None
 
     @property
     def point(self) -> AdditivePoint:
@@ -120,7 +125,7 @@ class _Descent:
                 break
             if decrease > 0.3 * tol * abs(self.value) and n_iter % 8:
                 continue
-            theta = slopes_by_term(self.problem.terms, self.state.slopes)
+            self.theta = theta = slopes_by_term(self.problem.terms, self.state.slopes)
             gap = certified_gap(self.problem, self.point, self.state.slopes, theta)
             if gap <= tol * abs(self.value):
                 why = "gap"
@@ -156,8 +161,8 @@ class _Descent:
 
     def _first_work(self) -> NDArray[np.int64]:
         """Terms that are not zero, or that would leave zero at the start."""
-        theta = slopes_by_term(self.problem.terms, self.state.slopes)
-        return self._grown(np.zeros(0, dtype=np.int64), theta)
+        self.theta = slopes_by_term(self.problem.terms, self.state.slopes)
+        return self._grown(np.zeros(0, dtype=np.int64), self.theta)
 
     def _alive(self, work: NDArray[np.int64]) -> NDArray[np.int64]:
         """Terms that the evidence has not switched off; the others stay at their tiny values."""
@@ -177,44 +182,55 @@ class _Descent:
         held = self.problem.group[work].any() or self.problem.monotone[work].any()
         # amounts that follow the coordinates need every term moved all the way: term by term
         jointly = on_curvature is None and not held
+        model = self._model(work, exact=n_conjugate > 30, loose=n_conjugate <= 6)
         # without group penalties the blocks only precondition: older ones will do
         if not jointly or self.blocks is None:
-            self.blocks = self._curvature_blocks(work)
+            self.blocks = self._curvature_blocks(work, model)
         if on_curvature is not None:
             diagonal = on_curvature(self.g, *self.blocks, work)
             self.problem = replace(self.problem, diagonal=diagonal)
             self.state.problem = self.problem
             self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
-        g, b, change = self.g.copy(), self.b.copy(), np.zeros_like(self.scores)
-        slope = self.state.slopes
-        model = (self.state.curves, slope.copy(), change, b)
+        g, b = self.g.copy(), self.b.copy()
         if jointly:
             self.shift[work] = 0.0
-            self._conjugate(work, self.blocks[1], g, model, max(n_conjugate, _LEAST_CONJUGATE))
+            n_steps = max(n_conjugate, _LEAST_CONJUGATE)
+            self._conjugate(work, self.blocks[1], g, b, model, n_steps)
         else:
-            self._term_by_term(work, g, model, n_conjugate)
-        return self._line_search(g - self.g, b - self.b, change, slope)
+            self._term_by_term(work, g, b, model, n_conjugate)
+        return self._line_search(work, g - self.g, b - self.b)
+
+    def _model(self, work: NDArray[np.int64], exact: bool, loose: bool) -> QuadraticModel:
+        """Rounded kinks curve so much that the mean says nothing: there only zeros are left out."""
+        negligible = _NEGLIGIBLE_LOOSELY if loose else _NEGLIGIBLE
+        if exact or self.problem.kinked:
+            negligible = 0.0
+        terms, slopes = self.problem.terms, self.state.slopes
+        theta = slopes_by_term(terms, slopes, work) if self.theta is None else self.theta
+        return QuadraticModel.at(terms, work, theta, slopes, self.state.curves, negligible)
 
     def _conjugate(
         self,
         work: NDArray[np.int64],
         H_start: NDArray[np.int64],
         g: Array,
-        model: tuple[Array, Array, Array, Array],
+        b: Array,
+        model: QuadraticModel,
         n_steps: int,
     ) -> None:
         from laconic.solvers.hot_additive import conjugate_steps
 
         assert self.blocks is not None
         stop = 1e-2 if n_steps <= 30 else 1e-10
-        terms = (*self.problem.terms.packed, work, self.blocks[0], H_start)
-        conjugate_steps(*terms, self.problem.diagonal, g, self.shift, *model, n_steps, stop)
+        terms = (model.rows, model.terms, work, self.blocks[0], H_start, self.problem.diagonal)
+        conjugate_steps(*terms, g, self.shift, *model.arrays, b, n_steps, stop)
 
     def _term_by_term(
         self,
         work: NDArray[np.int64],
         g: Array,
-        model: tuple[Array, Array, Array, Array],
+        b: Array,
+        model: QuadraticModel,
         n_conjugate: int,
     ) -> None:
         """Sweeps; if they have not settled, conjugate gradients over terms that are not zero."""
@@ -222,32 +238,38 @@ class _Descent:
         from laconic.solvers.hot_additive_losses import curved
 
         assert self.blocks is not None
-        p, (curves, residual, change, _) = self.problem, model
-        terms = (*p.terms.packed, work, *self.blocks, p.diagonal, p.group, p.monotone)
-        done = sweeps(*terms, g, self.shift, *model, 3, _SETTLED)
+        p = self.problem
+        terms = (model.rows, model.terms, work, *self.blocks, p.diagonal, p.group, p.monotone)
+        accuracy = 1e-3 if n_conjugate <= 6 else 1e-7
+        done = sweeps(*terms, g, self.shift, *model.arrays, b, 3, _SETTLED, accuracy)
         if not n_conjugate or (done > 0 and p.n_scores == 1):
             return
         if p.n_scores > 1:
             # the sweeps lowered an upper bound of the model; from here on it is the model
-            curved(curves, change, residual)
-            residual += self.state.slopes
+            curved(model.curves, model.change, model.residual)
         free = (self.shift[work] < np.inf) & (p.monotone[work] == 0)
-        self._conjugate(work[free], self.blocks[1][:-1][free], g, model, n_conjugate)
-        sweeps(*terms, g, self.shift, *model, 1, _SETTLED)
+        self._conjugate(work[free], self.blocks[1][:-1][free], g, b, model, n_conjugate)
+        sweeps(*terms, g, self.shift, *model.arrays, b, 1, _SETTLED, accuracy)
 
-    def _curvature_blocks(self, work: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    def _curvature_blocks(
+        self, work: NDArray[np.int64], model: QuadraticModel
+    ) -> tuple[Array, NDArray[np.int64]]:
         """H of every term in ``work``, one block after the other, and where each starts."""
         from laconic.solvers.hot_additive import curvature_blocks
 
-        rows, packed = self.problem.terms.packed
+        packed = model.terms
         sizes = self.problem.n_scores * packed.rank[work] ** 2
         H_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         H = np.empty(H_start[-1])
         pad = int((packed.size[work] + packed.width[work] + 2).max(initial=2))
-        curvature_blocks(rows, packed, work, self.state.curves, H, H_start, np.empty(pad * pad))
+        curvature_blocks(model.rows, packed, work, model.curves, H, H_start, np.empty(pad * pad))
         return H, H_start
 
-    def _line_search(self, dg: Array, db: Array, change: Array, slope: Array) -> float:
+    def _line_search(self, work: NDArray[np.int64], dg: Array, db: Array) -> float:
+        from laconic.solvers.hot_additive_rows import score_change
+
+        slope, change = self.state.slopes, np.empty_like(self.scores)
+        score_change(*self.problem.terms.packed, work, dg, db, change)
         penalty = self.problem.penalty
         old = penalty.value(self.g)
         promised = float((slope * change).sum()) + penalty.value(self.g + dg) - old
@@ -265,6 +287,7 @@ class _Descent:
             self.value = self.state.loss(self.scores) + old
             return 0.0
         decrease = self.value - value
+        self.theta = None
         self.g, self.b, self.scores, self.value = g, self.b + step * db, scores, value
         return decrease
 

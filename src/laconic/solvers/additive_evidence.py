@@ -9,6 +9,12 @@ linear part. Both follow the generalised Fellner-Schall step (Wood and Fasiolo, 
 which raises the marginal likelihood of the quadratic model, with a weak prior a. V is taken term by
 term: the posterior covariance between terms is left out, which keeps a step at the price of a
 sweep.
+
+How a shape may bend is chosen for each term as well. With r_j the roughness of coordinate j over
+that of the smoothest curved one, the prior precision of coordinate j is l r_j^p: p = 1 is the
+penalty on second differences (a shape that bends slowly), p = 1/2 one on first differences (a shape
+that wanders, like a random walk), p = 1/4 hardly asks neighbours to agree. The power with the
+largest marginal likelihood wins.
 """
 
 from __future__ import annotations
@@ -29,27 +35,50 @@ LEAST, MOST = 1e-3, 1e7
 # it the marginal likelihood of a few hundred rows removes or frees terms too readily.
 _PRIOR_FREEDOM, _PRIOR_ENERGY = 0.25, 0.25
 
+POWERS = (1.0, 0.5, 0.25)
+"""Powers of the roughness among which marginal likelihood chooses for each term."""
+
+WANDERING = 0.5
+"""Power before anything is known, and of terms too weak to tell."""
+
+_GRID = 10.0 ** np.arange(-2.0, 6.5, 0.5)
+_CLEARLY = 2.0
+"""Nats by which another power must win."""
+
 
 @dataclass
 class Smoothness:
-    """Amounts of every term: ``bend`` on the rough coordinates, ``line`` on the others."""
+    """Amounts of every term: ``bend`` on the rough coordinates, ``line`` on the others.
+
+    ``power`` is the power of the roughness that ``bend`` multiplies.
+    """
 
     terms: TermSet
     bend: Array
     line: Array
+    power: Array
 
     @classmethod
     def start(cls, terms: TermSet, fixed: float | None = None) -> Smoothness:
-        """Equal amounts: ``fixed``, or a first guess for the marginal likelihood."""
-        return cls(terms, *_equal(terms, 0, 0.1 if fixed is None else fixed))
+        """Equal amounts: ``fixed``, on second differences, or a first guess for the evidence."""
+        return cls(terms, *_equal(terms, 0, 0.1, fixed))
 
     def copy(self) -> Smoothness:
-        return Smoothness(self.terms, self.bend.copy(), self.line.copy())
+        return Smoothness(self.terms, self.bend.copy(), self.line.copy(), self.power.copy())
 
     def extended(self, terms: TermSet, fixed: float | None = None) -> Smoothness:
         """The same amounts for the first terms, a (larger) first guess for the added ones."""
-        bend, line = _equal(terms, len(self.terms.terms), 1.0 if fixed is None else fixed)
-        return Smoothness(terms, np.append(self.bend, bend), np.append(self.line, line))
+        bend, line, power = _equal(terms, len(self.terms.terms), 1.0, fixed)
+        return Smoothness(
+            terms,
+            np.append(self.bend, bend),
+            np.append(self.line, line),
+            np.append(self.power, power),
+        )
+
+    def part(self, terms: TermSet, kept: NDArray[np.int64]) -> Smoothness:
+        """The amounts of the kept terms, which are ``terms``."""
+        return Smoothness(terms, self.bend[kept], self.line[kept], self.power[kept])
 
     def guided(self, other: Smoothness) -> Smoothness:
         """The amounts of ``other`` where it has a term of the same columns."""
@@ -59,14 +88,25 @@ class Smoothness:
             if term.columns in known:
                 out.bend[t] = other.bend[known[term.columns]]
                 out.line[t] = other.line[known[term.columns]]
+                out.power[t] = other.power[known[term.columns]]
         return out
 
     @cached_property
     def units(self) -> Array:
         return roughness_units(self.terms)
 
+    @cached_property
+    def _relative(self) -> Array:
+        """Roughness of every coordinate, with the smoothest curved one of its term as the unit."""
+        return np.asarray(self.terms.rough / self.units[self.terms.owner])
+
+    def roughness(self) -> Array:
+        """What ``bend`` multiplies: the unit of the term times the power of the relative one."""
+        owner, ratio = self.terms.owner, self._relative
+        return np.asarray(np.where(ratio > 0, self.units[owner] * ratio ** self.power[owner], 0.0))
+
     def diagonal(self) -> Array:
-        owner, rough = self.terms.owner, self.terms.rough
+        owner, rough = self.terms.owner, self.roughness()
         return np.where(rough > 0, self.bend[owner] * rough, self.line[owner])
 
     def update(
@@ -77,7 +117,8 @@ class Smoothness:
 
         sums = np.empty((len(work), 6))
         packed = self.terms.packed[1]
-        evidence_sums(packed, work, H, H_start, self.diagonal(), self.terms.rough, point, sums)
+        rough = self.roughness()
+        evidence_sums(packed, work, H, H_start, self.diagonal(), rough, point, sums)
         for amounts, unit, part in (
             (self.bend, self.units[work], sums[:, :3]),
             (self.line, np.ones(len(work)), sums[:, 3:]),
@@ -89,10 +130,58 @@ class Smoothness:
             wanted = np.clip(np.clip(wanted, LEAST / unit, MOST / unit), old / 30.0, old * 30.0)
             amounts[work] = np.where(rank > 0, wanted, old)
 
+    def choose_powers(
+        self, point: Array, H: Array, H_start: NDArray[np.int64], work: NDArray[np.int64]
+    ) -> None:
+        """The power of every term in ``work`` with the largest evidence, and its best amount.
 
-def _equal(terms: TermSet, first: int, amount: float) -> tuple[Array, Array]:
+        At the optimum of the quadratic model, b = (H + D) g is what the rows say; with the diagonal
+        h of H, the log evidence of precisions d is (1/2) sum_j [b_j^2 / (h_j + d_j) - log(1 + h_j /
+        d_j)].
+        """
+        told, h, place = self._told(point, H, H_start, work)
+        ratio, curved = self._relative[place], self._relative[place] > 0
+        starts = np.concatenate([[0], np.cumsum(self.terms.rank[work])[:-1]]).astype(np.int64)
+        best = np.full((len(POWERS), len(work)), -np.inf)
+        amount = np.ones_like(best)
+        for p, power in enumerate(POWERS):
+            rough = np.where(curved, ratio**power, 1.0)
+            for grid in _GRID:
+                d = grid * rough
+                value = 0.5 * (told**2 / (h + d) - np.log1p(h / d)).sum(axis=0)
+                found = np.add.reduceat(np.where(curved, value, 0.0), starts)
+                better = found > best[p]
+                best[p, better], amount[p, better] = found[better], grid
+        own = np.argmin(np.abs(np.subtract.outer(POWERS, self.power[work])), axis=0)
+        at = np.arange(len(work))
+        other = best.argmax(axis=0)
+        moved = best[other, at] > best[own, at] + _CLEARLY
+        chosen, to = work[moved], other[moved]
+        self.power[chosen] = np.array(POWERS)[to]
+        self.bend[chosen] = amount[to, at[moved]] / self.units[chosen]
+
+    def _told(
+        self, point: Array, H: Array, H_start: NDArray[np.int64], work: NDArray[np.int64]
+    ) -> tuple[Array, Array, NDArray[np.int64]]:
+        """(H + D) g and the diagonal of H, both (scores, coordinates), and the coordinates."""
+        D, K = self.diagonal(), len(point)
+        told, diagonals, places = [], [], []
+        for w, t in enumerate(work):
+            r, s = int(self.terms.rank[t]), int(self.terms.start[t])
+            block = H[H_start[w] : H_start[w + 1]].reshape(K, r, r)
+            g = point[:, s : s + r]
+            told.append(np.einsum("kij,kj->ki", block, g) + D[s : s + r] * g)
+            diagonals.append(np.diagonal(block, axis1=1, axis2=2))
+            places.append(np.arange(s, s + r))
+        return np.hstack(told), np.hstack(diagonals), np.concatenate(places)
+
+
+def _equal(
+    terms: TermSet, first: int, guess: float, fixed: float | None
+) -> tuple[Array, Array, Array]:
     units = roughness_units(terms)[first:]
-    return amount / units, np.full(len(units), min(amount, 1.0))
+    amount, power = (guess, WANDERING) if fixed is None else (fixed, 1.0)
+    return amount / units, np.full(len(units), min(amount, 1.0)), np.full(len(units), power)
 
 
 def roughness_units(terms: TermSet) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.solvers.additive_evidence import roughness_units
+from laconic.solvers.additive_evidence import WANDERING, roughness_units
 from laconic.solvers.additive_terms import TermSet
 
 Array = NDArray[np.float64]
@@ -34,7 +34,9 @@ def screen_pairs(
         return [], np.zeros(0)
     sizes = np.array([terms.coarse[j].axis.size for j in columns], dtype=np.int64)
     gains = np.full((len(columns), len(columns)), -np.inf)
-    pair_gains(coarse_cells(terms, columns), sizes, slopes, curves, _RIDGE, gains)
+    seen = np.flatnonzero(curves.any(axis=0))
+    cells = coarse_cells(terms, columns)[:, seen]
+    pair_gains(cells, sizes, slopes[:, seen], curves[:, seen], _RIDGE, gains)
     first, second = np.triu_indices(len(columns), 1)
     order = np.argsort(-gains[first, second], kind="stable")
     first, second = first[order], second[order]
@@ -72,7 +74,7 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
             continue
         blocks = H[H_start[w] : H_start[w + 1]].reshape(K, r, r)
         h = np.diagonal(blocks, axis1=1, axis2=2)
-        rough = np.maximum(terms.rough[s : s + r], units[t]) / units[t]
+        rough = (np.maximum(terms.rough[s : s + r], units[t]) / units[t]) ** WANDERING
         prior = amounts[:, None, None] * rough
         value = theta[:, s : s + r] ** 2 / (h + prior) - np.log1p(h / prior)
         out[w] = 0.5 * value.sum(axis=(1, 2))

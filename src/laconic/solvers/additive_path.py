@@ -40,6 +40,8 @@ _PAIR_COLUMNS = 120
 _PAIR_EVIDENCE = 1.5
 _FEW_PAIRS = 45
 _GUESS_TOL, _GUIDED_STEPS = 1e-2, 3
+_POWER_STEPS = 3
+"""Steps of the evidence after which the powers of the roughness are chosen again."""
 
 
 @dataclass(frozen=True)
@@ -123,14 +125,14 @@ class Structure:
         g = np.ascontiguousarray(point.coordinates[:, inside])
         scores = np.empty_like(point.scores)
         score_change(*terms.packed, np.arange(len(kept)), g, point.intercept, scores)
-        amounts = Smoothness(terms, self.smoothness.bend[kept], self.smoothness.line[kept])
+        amounts = self.smoothness.part(terms, kept)
         start = AdditivePoint(point.intercept, g, scores)
         return Structure(terms, amounts, self.group_weights[kept], start, self.weak[kept])
 
     def scaled(self, factor: float) -> Structure:
         """All amounts of smoothness times ``factor``."""
         own = self.smoothness
-        amounts = Smoothness(own.terms, factor * own.bend, factor * own.line)
+        amounts = replace(own, bend=factor * own.bend, line=factor * own.line)
         return replace(self, smoothness=amounts)
 
     def widened(self, point: AdditivePoint) -> AdditivePoint:
@@ -150,10 +152,10 @@ class Structure:
         if self.every_pair:
             # what all pairs tell together needs single terms as free as they are
             bend, line = np.minimum(bend, amount / units), np.minimum(line, amount)
-        amounts = Smoothness(
-            self.terms,
-            np.where(self.weak, amount / units, bend),
-            np.where(self.weak, amount, line),
+        amounts = replace(
+            self.smoothness,
+            bend=np.where(self.weak, amount / units, bend),
+            line=np.where(self.weak, amount, line),
         )
         weights = adaptive_weights(self.terms, point)
         return Structure(self.terms, amounts, weights, point, self.weak)
@@ -187,10 +189,15 @@ def evidence_fit(
     if plan.smoothness is not None:
         return smoothness, solve_additive(problem, start, tol=1e-4).point
     amounts = smoothness.copy()
+    step = 0
 
     def update(g: Array, H: Array, H_start: Ints, work: Ints) -> Array:
+        nonlocal step
         if g.any():
+            if step % _POWER_STEPS == _POWER_STEPS - 1:
+                amounts.choose_powers(g, H, H_start, work)
             amounts.update(g, H, H_start, work)
+        step += 1
         return amounts.diagonal()
 
     found = solve_additive(problem, start, tol=1e-4, max_iter=max_iter, on_curvature=update)

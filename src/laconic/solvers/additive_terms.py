@@ -124,33 +124,36 @@ class CoarseRows:
     def __init__(self, rows: EncodedRows, coarse: Sequence[CoarseAxis]) -> None:
         self._rows, self._coarse = rows, coarse
         nowhere = np.full(max(1, len(rows.axes)), -1, dtype=np.int64)
-        nothing = np.empty((0, rows.n_rows), dtype=np.uint8)
+        slots = np.empty((0, rows.n_rows), dtype=np.uint8)
+        # the first row of fractions is zero, for all columns that lie on coarse knots;
         # replaced as a whole, so that folds in threads never see half of it
-        self._store = nowhere, nothing, nothing.astype(np.float32)
+        self._store = nowhere, slots, nowhere, np.zeros((1, rows.n_rows), dtype=np.float32)
 
     def packed(self, pairs: Sequence[tuple[int, ...]] = ()) -> Rows:
         """The rows as flat arrays, with the coarse places of at least the columns in ``pairs``."""
         from laconic.solvers.hot_additive_rows import Rows
 
-        place, slots, ways = self._store
+        place, slots, way_place, ways = self._store
         new = [j for j in sorted({j for pair in pairs for j in pair}) if place[j] < 0]
         if new:
-            place = place.copy()
+            place, way_place = place.copy(), way_place.copy()
             place[new] = len(slots) + np.arange(len(new))
             found = [self._column(j) for j in new]
+            between = [way is not None for _, way in found]
+            way_place[new] = np.where(between, len(ways) - 1 + np.cumsum(between), 0)
             slots = np.concatenate([slots, *(slot[None, :] for slot, _ in found)])
-            ways = np.concatenate([ways, *(way[None, :] for _, way in found)])
-            self._store = place, slots, ways
+            ways = np.concatenate([ways, *(way[None, :] for _, way in found if way is not None)])
+            self._store = place, slots, way_place, ways
         rows = self._rows
-        return Rows(rows.index, rows.fraction, rows.fraction_row, place, slots, ways)
+        return Rows(rows.index, rows.fraction, rows.fraction_row, place, slots, way_place, ways)
 
-    def _column(self, j: int) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Coarse slot and the way to the next one, for every row."""
+    def _column(self, j: int) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
+        """Coarse slot and the way to the next one, for every row; None when all are on knots."""
         axis, slot = self._coarse[j], self._rows.index[j]
         way, row = axis.base[slot], self._rows.fraction_row[j]
         if row >= 0:
             way += axis.step[slot] * self._rows.fraction[row]
-        return axis.index[slot], way
+        return axis.index[slot], way if way.any() else None
 
 
 def bare(columns: Sequence[tuple[int, ...]], axes: Sequence[tuple[Axis, ...]]) -> Terms:
@@ -172,7 +175,7 @@ def bare(columns: Sequence[tuple[int, ...]], axes: Sequence[tuple[Axis, ...]]) -
     )
 
 
-_PAIR_CATEGORIES, _PAIR_KNOTS = 8, (5, 10)
+_PAIR_CATEGORIES, _PAIR_KNOTS = 8, (5, 12)
 
 
 def _pair_slots(axis: Axis, total: float) -> int:
@@ -190,7 +193,7 @@ def single_terms(
     """One term for each column; columns that are constant on the rows give a term of rank 0.
 
     ``coarse`` are the axes of pairs, learned from the rows unless given: sqrt(rows / 100) knots,
-    between 5 and 10, and 8 categories.
+    between 5 and 12, and 8 categories.
     """
     from laconic.solvers.hot_additive_rows import slot_products
 

@@ -64,15 +64,17 @@ def _basis(terms: Terms, t: int) -> Array:
 
 @njit(cache=True, nogil=True)
 def _right_side(
-    rows: Rows, terms: Terms, t: int, H: Array, point: Array, residual: Array, sums: Array, q: Array
-) -> None:
-    """q[k] = H_k g_k - B' (slot sums of the residual): the linear part of the block problem."""
+    rows: Rows, terms: Terms, t: int, H: Array, point: Array, theta: Array, residual: Array,
+    sums: Array, q: Array,
+) -> None:  # fmt: skip
+    """q[k] = H_k g_k - theta_k - B' (slot sums of the residual): the linear part of the block."""
     B = _basis(terms, t)
     s = terms.start[t]
     m, r = B.shape
     for k in range(q.shape[0]):
         slot_sums(rows, terms, t, residual[k], sums)
-        q[k] = 0.0
+        for j in range(r):
+            q[k, j] = -theta[k, s + j]
         for c in range(m):
             v = sums[c]
             if v != 0.0:
@@ -118,10 +120,12 @@ def _move(
 
 
 @njit(cache=True, nogil=True)
-def _move_intercepts(h: Array, total_h: Array, residual: Array, change: Array, b: Array) -> float:
+def _move_intercepts(
+    h: Array, total_h: Array, slope: Array, residual: Array, change: Array, b: Array
+) -> float:
     moved = 0.0
     for k in range(h.shape[0]):
-        d = -np.sum(residual[k]) / total_h[k]
+        d = -(slope[k] + np.sum(residual[k])) / total_h[k]
         b[k] += d
         moved += d * d * total_h[k]
         for i in range(h.shape[1]):
@@ -141,13 +145,15 @@ def _totals(h: Array) -> Array:
 @njit(cache=True, nogil=True)
 def sweeps(
     rows: Rows, terms: Terms, work: Ints, H: Array, H_start: Ints, D: Array, group: Array,
-    signs: Ints, point: Array, shift: Array, h: Array, residual: Array, change: Array, b: Array,
-    n_sweeps: int, stop: float,
+    signs: Ints, point: Array, shift: Array, theta: Array, slope: Array, h: Array,
+    residual: Array, change: Array, b: Array, n_sweeps: int, stop: float, accuracy: float,
 ) -> int:  # fmt: skip
     """Block coordinate descent on the quadratic model, over the terms in ``work``.
 
-    ``residual`` starts as the gradient of the loss for each score and ends as that of the model;
-    ``change`` collects the change of the scores; ``point``, ``shift`` and ``b`` are updated.
+    ``theta`` and ``slope`` are the gradient of the loss at the start, in the coordinates and the
+    intercepts; ``residual`` (zero at first) collects what the moves add to it, row by row, and
+    ``change`` the change of the scores; ``point``, ``shift`` and ``b`` are updated. The rows may be
+    those alone that curve.
     Returns the number of sweeps, negative when they ran out before a sweep moved ``stop`` times
     less than the first one.
     """
@@ -163,7 +169,7 @@ def sweeps(
     total_h = _totals(h)
     first = 0.0
     for sweep in range(n_sweeps):
-        moved = _move_intercepts(h, total_h, residual, change, b)
+        moved = _move_intercepts(h, total_h, slope, residual, change, b)
         for w in range(work.shape[0]):
             t = work[w]
             r = terms.rank[t]
@@ -173,10 +179,10 @@ def sweeps(
             step = flat[K * r : 2 * K * r].reshape(K, r)
             upper = square[: r * r].reshape(r, r)
             sums = buffer[: terms.size[t] + terms.width[t] + 2]
-            _right_side(rows, terms, t, Hs, point, residual, sums, q)
+            _right_side(rows, terms, t, Hs, point, theta, residual, sums, q)
             own = D[s : s + r]
             if signs[t] == 0:
-                shift[t] = block_minimum(Hs, own, q, group[t], shift[t], upper, step)
+                shift[t] = block_minimum(Hs, own, q, group[t], shift[t], upper, step, accuracy)
             else:
                 B = _basis(terms, t)
                 up = np.float64(signs[t]) * (B[1 : terms.knots[t]] - B[: terms.knots[t] - 1])
@@ -255,6 +261,8 @@ def conjugate_steps(
     D: Array,
     point: Array,
     shift: Array,
+    theta: Array,
+    slope: Array,
     h: Array,
     residual: Array,
     change: Array,
@@ -276,15 +284,16 @@ def conjugate_steps(
     _block_factors(terms, work, H, H_start, D, point, shift, K, factors)
     left = np.zeros((K, R))
     leftb = np.empty(K)
-    coordinate_sums(rows, terms, work, residual, left)
+    if np.any(residual):
+        coordinate_sums(rows, terms, work, residual, left)
     for w in range(work.shape[0]):
         t = work[w]
         mu = shift[t] if shift[t] < np.inf else 0.0
         for j in range(terms.start[t], terms.start[t] + terms.rank[t]):
             for k in range(K):
-                left[k, j] = -left[k, j] - (D[j] + mu) * point[k, j]
+                left[k, j] = -left[k, j] - theta[k, j] - (D[j] + mu) * point[k, j]
     for k in range(K):
-        leftb[k] = -np.sum(residual[k])
+        leftb[k] = -slope[k] - np.sum(residual[k])
     z = np.zeros((K, R))
     zb = np.empty(K)
     _precondition(terms, work, H_start, factors, total_h, left, leftb, z, zb)

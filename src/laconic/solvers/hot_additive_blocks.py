@@ -70,10 +70,12 @@ def block_minimum(
     shift: float,
     upper: Array,
     point: Array,
+    accuracy: float,
 ) -> float:
     """Minimum of g'(H + D) g / 2 - q'g + group |g|, g = ``point`` (classes x rank).
 
-    Returns mu = group / |g| (0 when the group is not penalised, inf when the minimum is zero).
+    Returns mu = group / |g| (0 when the group is not penalised, inf when the minimum is zero), to
+    better than the relative ``accuracy`` to which ``point`` has it: the next call starts there.
     Off zero, g = (H + D + mu)^-1 q with mu |g| = group: Newton on 1 / |g| - mu / group, which is
     concave in mu with one root.
     """
@@ -114,13 +116,13 @@ def block_minimum(
             return 0.0
         length = np.sqrt(length)
         off = 1.0 / length - mu / group
-        if abs(off) * length <= 1e-7:
-            break
         slope = bend / (length * length * length) - 1.0 / group
         if slope < 0.0 and mu - off / slope > 0.0:
             mu -= off / slope
         else:
             mu = 2.0 * mu if off > 0.0 else 0.5 * mu
+        if abs(off) * length <= accuracy:
+            break
     return mu
 
 

@@ -20,13 +20,17 @@ Ints = NDArray[np.int64]
 
 
 class Rows(NamedTuple):
-    """Encoded rows; and, for the columns that pairs read, their place on the coarse axis."""
+    """Encoded rows; and, for the columns that pairs read, their place on the coarse axis.
+
+    ``coarse_fraction[0]`` is all zeros: the row of columns whose values all lie on coarse knots.
+    """
 
     slots: NDArray[np.uint8]
     fraction: NDArray[np.float32]
     fraction_row: NDArray[np.int64]
     coarse_row: NDArray[np.int64]
     coarse_slots: NDArray[np.uint8]
+    coarse_way: NDArray[np.int64]
     coarse_fraction: NDArray[np.float32]
 
 
@@ -42,6 +46,39 @@ class Terms(NamedTuple):
     basis_start: NDArray[np.int64]
     basis: NDArray[np.float64]
     knots: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def _level_sums(slots: NDArray[np.uint8], values: Array, out: Array) -> None:
+    """Sums by level, in four lanes: in one, equal neighbours would wait for each other's sum."""
+    second, third, fourth = np.zeros_like(out), np.zeros_like(out), np.zeros_like(out)
+    q = values.shape[0] // 4
+    for i in range(q):
+        out[slots[i]] += values[i]
+        second[slots[i + q]] += values[i + q]
+        third[slots[i + 2 * q]] += values[i + 2 * q]
+        fourth[slots[i + 3 * q]] += values[i + 3 * q]
+    for i in range(4 * q, values.shape[0]):
+        out[slots[i]] += values[i]
+    out += second + third + fourth
+
+
+@njit(cache=True, nogil=True)
+def _cell_sums(
+    first: NDArray[np.uint8], second: NDArray[np.uint8], width: int, values: Array, out: Array
+) -> None:
+    """The same for the cells of two columns."""
+    other, third, fourth = np.zeros_like(out), np.zeros_like(out), np.zeros_like(out)
+    q = values.shape[0] // 4
+    for i in range(q):
+        j, k, m = i + q, i + 2 * q, i + 3 * q
+        out[np.int64(first[i]) * width + np.int64(second[i])] += values[i]
+        other[np.int64(first[j]) * width + np.int64(second[j])] += values[j]
+        third[np.int64(first[k]) * width + np.int64(second[k])] += values[k]
+        fourth[np.int64(first[m]) * width + np.int64(second[m])] += values[m]
+    for i in range(4 * q, values.shape[0]):
+        out[np.int64(first[i]) * width + np.int64(second[i])] += values[i]
+    out += other + third + fourth
 
 
 @njit(cache=True, nogil=True)
@@ -61,8 +98,11 @@ def slot_sums(
         width = terms.width[t]
         ka = rows.coarse_slots[rows.coarse_row[a]]
         kb = rows.coarse_slots[rows.coarse_row[b]]
-        fa = rows.coarse_fraction[rows.coarse_row[a]]
-        fb = rows.coarse_fraction[rows.coarse_row[b]]
+        if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
+            _cell_sums(ka, kb, width, values, out)
+            return
+        fa = rows.coarse_fraction[rows.coarse_way[a]]
+        fb = rows.coarse_fraction[rows.coarse_way[b]]
         for i in range(n):
             cell = np.int64(ka[i]) * width + np.int64(kb[i])
             high = values[i] * fa[i]
@@ -76,8 +116,7 @@ def slot_sums(
         return
     slots = rows.slots[a]
     if rows.fraction_row[a] < 0:
-        for i in range(n):
-            out[slots[i]] += values[i]
+        _level_sums(slots, values, out)
         return
     part = rows.fraction[rows.fraction_row[a]]
     for i in range(n):
@@ -104,13 +143,17 @@ def slot_products(
         width = terms.width[t]
         ka = rows.coarse_slots[rows.coarse_row[a]]
         kb = rows.coarse_slots[rows.coarse_row[b]]
-        fa = rows.coarse_fraction[rows.coarse_row[a]]
-        fb = rows.coarse_fraction[rows.coarse_row[b]]
+        fa = rows.coarse_fraction[rows.coarse_way[a]]
+        fb = rows.coarse_fraction[rows.coarse_way[b]]
+        on_knots = rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0
         for i in range(n):
             v = values[i]
             if v == 0.0:
                 continue
             cell = np.int64(ka[i]) * width + np.int64(kb[i])
+            if on_knots:
+                out[cell, cell] += v
+                continue
             pa = np.float64(fa[i])
             pb = np.float64(fb[i])
             s0 = (1.0 - pa) * (1.0 - pb)
@@ -169,8 +212,14 @@ def add_term(
         width = terms.width[t]
         ka = rows.coarse_slots[rows.coarse_row[a]]
         kb = rows.coarse_slots[rows.coarse_row[b]]
-        fa = rows.coarse_fraction[rows.coarse_row[a]]
-        fb = rows.coarse_fraction[rows.coarse_row[b]]
+        if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
+            for i in range(n):
+                d = slot_values[np.int64(ka[i]) * width + np.int64(kb[i])]
+                change[i] += d
+                residual[i] += h[i] * d
+            return
+        fa = rows.coarse_fraction[rows.coarse_way[a]]
+        fb = rows.coarse_fraction[rows.coarse_way[b]]
         for i in range(n):
             cell = np.int64(ka[i]) * width + np.int64(kb[i])
             low = slot_values[cell]
@@ -212,8 +261,12 @@ def _add_only(
         width = terms.width[t]
         ka = rows.coarse_slots[rows.coarse_row[a]]
         kb = rows.coarse_slots[rows.coarse_row[b]]
-        fa = rows.coarse_fraction[rows.coarse_row[a]]
-        fb = rows.coarse_fraction[rows.coarse_row[b]]
+        if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
+            for i in range(n):
+                change[i] += slot_values[np.int64(ka[i]) * width + np.int64(kb[i])]
+            return
+        fa = rows.coarse_fraction[rows.coarse_way[a]]
+        fb = rows.coarse_fraction[rows.coarse_way[b]]
         for i in range(n):
             cell = np.int64(ka[i]) * width + np.int64(kb[i])
             low = slot_values[cell]
@@ -310,7 +363,7 @@ def pair_gains(
     sum_cells G^2 / (H + ridge) minus the same for the two margins, minus its expectation when the
     pair carries nothing (cells minus margins, occupied ones).
     """
-    d, n = cells.shape
+    d = cells.shape[0]
     K = slopes.shape[0]
     for a in range(d):
         for b in range(a + 1, d):
@@ -320,10 +373,8 @@ def pair_gains(
             for k in range(K):
                 G = np.zeros(size)
                 H = np.zeros(size)
-                for i in range(n):
-                    c = np.int64(cells[a, i]) * width + cells[b, i]
-                    G[c] += slopes[k, i]
-                    H[c] += curves[k, i]
+                _cell_sums(cells[a], cells[b], width, slopes[k], G)
+                _cell_sums(cells[a], cells[b], width, curves[k], H)
                 for c in range(size):
                     if H[c] > 0.0:
                         gain += G[c] * G[c] / (H[c] + ridge) - H[c] / (H[c] + ridge)
