@@ -40,6 +40,9 @@ evidence asks for, must win."""
 _GOES_ON = 0.25
 """The next smaller amount is tried while the last one won by so many standard errors."""
 
+_MANY_ROWS, _FEW_FOLDS = 5_000, 2
+"""From so many rows on, so few folds judge the factor of smoothness for all."""
+
 _MOST_STEPS = 2
 """Doublings or halvings of all amounts of smoothness that are tried."""
 
@@ -124,9 +127,11 @@ class Choosing:
         Evidence fits the rows it has; new rows often want a little more of it where classes
         overlap, and less, which must be clear, where they hardly do.
         """
-        best, chosen, factor = self._judged(1.0, folds), folds, 1.0
         if self.plan.smoothness is not None:
-            return factor, chosen
+            return 1.0, folds
+        n_judges = _FEW_FOLDS if len(self.rows.y) > _MANY_ROWS else len(folds)
+        chosen, others, factor = folds[:n_judges], folds[n_judges:], 1.0
+        best = self._judged(factor, chosen)
         for step, margin in ((2.0, 0.0), (0.5, _CLEARLY)):
             for _ in range(_MOST_STEPS):
                 now = self._each(fold_scaled, chosen, step)
@@ -135,8 +140,9 @@ class Choosing:
                     break
                 best, chosen, factor = point, now, step * factor
             if factor != 1.0:
+                others = self._each(fold_scaled, others, factor)
                 break
-        return factor, chosen
+        return factor, [*chosen, *others]
 
     def _judged(self, ratio: float, folds: Sequence[Fold]) -> PathPoint:
         held_out = [fold.held_out for fold in folds]
