@@ -38,8 +38,8 @@ _PRIOR_FREEDOM, _PRIOR_ENERGY = 0.25, 0.25
 POWERS = (1.0, 0.5, 0.25)
 """Powers of the roughness among which marginal likelihood chooses for each term."""
 
-WANDERING = 0.5
-"""Power before anything is known, and of terms too weak to tell."""
+BENDING, WANDERING = 1.0, 0.5
+"""Power before the rows have told another, and the one between."""
 
 _GRID = 10.0 ** np.arange(-2.0, 6.5, 0.5)
 _CLEARLY = 2.0
@@ -180,8 +180,8 @@ def _equal(
     terms: TermSet, first: int, guess: float, fixed: float | None
 ) -> tuple[Array, Array, Array]:
     units = roughness_units(terms)[first:]
-    amount, power = (guess, WANDERING) if fixed is None else (fixed, 1.0)
-    return amount / units, np.full(len(units), min(amount, 1.0)), np.full(len(units), power)
+    amount = guess if fixed is None else fixed
+    return amount / units, np.full(len(units), min(amount, 1.0)), np.full(len(units), BENDING)
 
 
 def roughness_units(terms: TermSet) -> Array:

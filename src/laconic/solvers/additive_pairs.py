@@ -51,7 +51,8 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
 
     At the fit without them, with th the sums of slopes and H the curvatures of a term, a normal
     prior of precision l R gives (1/2) sum_j [th_j^2 / (h_j + l r_j) - log(1 + h_j / (l r_j))] with
-    the diagonal of H, where the basis is nearly orthogonal.
+    the diagonal of H, where the basis is nearly orthogonal. R is the roughness to the middle
+    power: a pair may turn out to bend slowly or not.
     """
     from laconic.solvers.hot_additive import curvature_blocks
 
