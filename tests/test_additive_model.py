@@ -161,3 +161,30 @@ def test_power_is_that_of_the_largest_evidence():
         top = max(best, key=lambda power: best[power])
         wanted = top if best[top] > best[start] + 2.0 else start
         assert own.power[0] == wanted
+
+
+def test_few_folds_judge_the_factor_for_all(monkeypatch):
+    """The folds that did not judge are fitted at the factor of those that did."""
+    from laconic import SparseAdditiveClassifier
+    from laconic.estimators import additive_choice
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 6))
+    y = rng.random(400) < 1 / (1 + np.exp(-X[:, 0] - np.sin(3 * X[:, 1])))
+    monkeypatch.setattr(additive_choice, "_MANY_ROWS", 0)
+    choose, seen = additive_choice.Choosing._factor, []
+
+    def watched(self, folds):
+        factor, chosen = choose(self, folds)
+        seen.append((factor, folds, chosen))
+        return factor, chosen
+
+    monkeypatch.setattr(additive_choice.Choosing, "_factor", watched)
+    SparseAdditiveClassifier(pairs=0, random_state=0).fit(X, y)
+    ((factor, before, after),) = seen
+    assert factor != 1.0
+    assert len(after) == len(before) == 5
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(new.held_out, old.held_out)
+        np.testing.assert_allclose(new.structure.diagonal, factor * old.structure.diagonal)
+        assert not np.array_equal(new.scores, old.scores)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.solvers.additive_evidence import WANDERING, roughness_units
+from laconic.solvers.additive_problem import slopes_by_term
 from laconic.solvers.additive_terms import TermSet
 
 Array = NDArray[np.float64]
@@ -61,7 +62,7 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
     amounts = 10.0 ** np.arange(-2.0, 4.5, 0.5)
     if len(work) == 0:
         return np.zeros((0, len(amounts)))
-    theta = slopes_of(terms, slopes, work)
+    theta = slopes_by_term(terms, slopes, work)
     K, rank = len(slopes), packed.rank[work]
     H_start = np.concatenate([[0], np.cumsum(K * rank**2)]).astype(np.int64)
     H = np.empty(H_start[-1])
@@ -79,14 +80,4 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
         prior = amounts[:, None, None] * rough
         value = theta[:, s : s + r] ** 2 / (h + prior) - np.log1p(h / prior)
         out[w] = 0.5 * value.sum(axis=(1, 2))
-    return out
-
-
-def slopes_of(terms: TermSet, values: Array, wanted: NDArray[np.int64]) -> Array:
-    """sum_i values[k, i] z_i for the coordinates of the wanted terms."""
-    from laconic.solvers.hot_additive_rows import coordinate_sums
-
-    rows, packed = terms.packed
-    out = np.zeros((len(values), terms.n_coordinates))
-    coordinate_sums(rows, packed, wanted, values, out)
     return out
