@@ -163,28 +163,69 @@ def test_power_is_that_of_the_largest_evidence():
         assert own.power[0] == wanted
 
 
-def test_few_folds_judge_the_factor_for_all(monkeypatch):
-    """The folds that did not judge are fitted at the factor of those that did."""
+def test_folds_that_do_not_judge_follow(monkeypatch):
+    """In one go they come to the fit that the judges reach step by step."""
     from laconic import SparseAdditiveClassifier
     from laconic.estimators import additive_choice
+    from laconic.solvers import additive_folds as steps
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
-    y = rng.random(400) < 1 / (1 + np.exp(-X[:, 0] - np.sin(3 * X[:, 1])))
+    y = rng.random(400) < 1 / (1 + np.exp(-X[:, 0] - np.sin(3 * X[:, 1]) - X[:, 2] * X[:, 3]))
     monkeypatch.setattr(additive_choice, "_MANY_ROWS", 0)
-    choose, seen = additive_choice.Choosing._factor, []
+    seen = []
 
-    def watched(self, folds):
-        factor, chosen = choose(self, folds)
-        seen.append((factor, folds, chosen))
-        return factor, chosen
+    def watched(plan, fold, codes, *chosen):
+        seen.append((plan, fold, codes, chosen))
+        return steps.follow(plan, fold, codes, *chosen)
 
-    monkeypatch.setattr(additive_choice.Choosing, "_factor", watched)
-    SparseAdditiveClassifier(pairs=0, random_state=0).fit(X, y)
-    ((factor, before, after),) = seen
-    assert factor != 1.0
-    assert len(after) == len(before) == 5
-    for old, new in zip(before, after, strict=True):
-        np.testing.assert_array_equal(new.held_out, old.held_out)
-        np.testing.assert_allclose(new.structure.diagonal, factor * old.structure.diagonal)
-        assert not np.array_equal(new.scores, old.scores)
+    monkeypatch.setattr(additive_choice, "follow", watched)
+    model = SparseAdditiveClassifier(random_state=0).fit(X, y)
+    assert len(seen) == 3
+    assert len({chosen for *_, chosen in seen}) == 1
+    assert all(np.isfinite(term.errors).all() for term in model.terms_)
+    plan, fold, codes, (_, amount, _) = seen[0]
+    assert np.isfinite(amount)
+    for factor, ratio in ((1.0, 0.0), (2.0, 0.0), (2.0, 0.02)):
+        at_once = steps.follow(plan, fold, codes, factor, amount, ratio)
+        slow = steps.fold_scaled(plan, fold, codes, factor)
+        slow = steps.path_start(steps.fold_at_amount(plan, slow, codes, amount), amount)
+        if ratio:
+            slow = steps.path_step(plan, slow, codes, ratio)
+        np.testing.assert_allclose(
+            at_once.fold.structure.diagonal, slow.fold.structure.diagonal, rtol=1e-12
+        )
+        # both are certified to a hundredth of the criterion, from different starts
+        apart = np.abs(at_once.scores[0] - slow.scores[-1]).mean()
+        assert apart < 0.1 * slow.scores[-1].std()
+        assert len(at_once.scores) == len(at_once.coordinates) == 1
+
+
+def test_a_term_must_spare_its_price():
+    """Least loss without a price; with one, the point whose terms are worth it; then a share of
+    the standard error on top."""
+    from laconic.solvers.additive_folds import PathPoint, choose
+
+    def point(loss, n_terms):
+        losses = loss + np.tile([0.1, -0.1], 50)
+        return PathPoint(0.0, losses, loss, np.ones(100), n_terms)
+
+    points = [point(0.50, 80.0), point(0.51, 30.0), point(0.60, 10.0)]
+    assert choose(points, "best", None) == 0
+    assert choose(points, "best", None, price=1e-4) == 0
+    assert choose(points, "best", None, price=3e-4) == 1
+    assert choose(points, "best", None, price=1e-2) == 2
+    assert choose(points, "best", 40) == 1
+    assert choose(points, "best", 5) == 2
+
+
+@pytest.mark.parametrize("costs", [None, [[0.0, 1.0], [3.0, 0.0]]])
+def test_price_of_a_term_has_the_unit_of_the_loss(costs):
+    """A quarter of a row of which nothing is known; nothing below 2,500 rows."""
+    from laconic.estimators.additive_choice import Choosing, HeldOutRows
+
+    matrix = None if costs is None else np.array(costs)
+    for n, wanted in ((2_499, 0.0), (2_500, 0.25 * (np.log(2) if costs is None else 0.5))):
+        rows = HeldOutRows(np.arange(n) % 2, np.ones(n), matrix)
+        found = Choosing(None, rows, [], "best", None, None)._price
+        assert found == pytest.approx(wanted / n)

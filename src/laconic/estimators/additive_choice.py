@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from laconic.solvers.additive_folds import (
     choose,
     fold_at_amount,
     fold_scaled,
+    follow,
     open_fold,
     path_start,
     path_step,
@@ -40,8 +41,12 @@ evidence asks for, must win."""
 _GOES_ON = 0.25
 """The next smaller amount is tried while the last one won by so many standard errors."""
 
-_MANY_ROWS, _FEW_FOLDS = 5_000, 2
-"""From so many rows on, so few folds judge the factor of smoothness for all."""
+_MANY_ROWS, _FEW_FOLDS = 4_000, 2
+"""From so many rows on, so few folds judge; the others follow what they chose."""
+
+_SOME_ROWS, _TERM_PRICE = 2_500, 0.25
+"""From so many rows on, a term must spare as much loss as so many rows that nothing is known of;
+the loss of fewer rows is too uncertain to weigh terms with."""
 
 _MOST_STEPS = 2
 """Doublings or halvings of all amounts of smoothness that are tried."""
@@ -74,6 +79,13 @@ class HeldOutRows:
             losses = self.costs[labels, decided]
         return PathPoint(ratio, losses, float(w @ logs / w.sum()), w, n_terms)
 
+    @property
+    def knowing_nothing(self) -> float:
+        """Mean loss of one decision for all rows when all classes are equally likely."""
+        if self.costs is not None:
+            return float(self.costs.mean(axis=0).min())
+        return float(np.log(self.y.max() + 1))
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -103,18 +115,33 @@ class Choosing:
         given = [test for test in self.folds if 0 < len(test) < len(y)]
         if not given:
             return Choice()
+        rule = replace(rule, together=structure.together)
         folds = self._each(open_fold, given, weight, singles, rule, structure.stages)
-        factor, folds = self._factor(folds)
-        amount, folds = self._weak_amount(folds)
-        paths = [path_start(fold, amount) for fold in folds]
+        n_judges = _FEW_FOLDS if len(y) > _MANY_ROWS else len(folds)
+        judges, others = folds[:n_judges], folds[n_judges:]
+        factor, judges = self._factor(judges)
+        amount, judges = self._weak_amount(judges, structure.together)
+        points, paths = self._path([path_start(fold, amount) for fold in judges])
+        at = choose(points, self.selection, self.max_terms, self._price)
+        chosen = [path.only(at) for path in paths]
+        chosen += self._each(follow, others, factor, amount, points[at].ratio)
+        return Choice(factor, amount, tuple(points), at, tuple(chosen))
+
+    def _path(self, paths: list[FoldPath]) -> tuple[list[PathPoint], list[FoldPath]]:
+        """Points of growing group penalty, until they are hopeless."""
         points = [self._point(paths, 0.0)]
         for ratio in RATIOS[1:]:
             if self._ended(points):
                 break
             paths = self._each(path_step, paths, ratio)
             points.append(self._point(paths, ratio))
-        at_point = choose(points, self.selection, self.max_terms)
-        return Choice(factor, amount, tuple(points), at_point, tuple(paths))
+        return points, paths
+
+    @property
+    def _price(self) -> float:
+        """What a term costs beside the mean loss of a row."""
+        n = len(self.rows.y)
+        return _TERM_PRICE * self.rows.knowing_nothing / n if n >= _SOME_ROWS else 0.0
 
     def _each(self, work: Callable[..., T], items: Sequence[object], *rest: object) -> list[T]:
         """``work(plan, item, y, *rest)`` for every item."""
@@ -129,29 +156,31 @@ class Choosing:
         """
         if self.plan.smoothness is not None:
             return 1.0, folds
-        n_judges = _FEW_FOLDS if len(self.rows.y) > _MANY_ROWS else len(folds)
-        chosen, others, factor = folds[:n_judges], folds[n_judges:], 1.0
-        best = self._judged(factor, chosen)
+        factor, best = 1.0, self._judged(1.0, folds)
         for step, margin in ((2.0, 0.0), (0.5, _CLEARLY)):
             for _ in range(_MOST_STEPS):
-                now = self._each(fold_scaled, chosen, step)
+                now = self._each(fold_scaled, folds, step)
                 point = self._judged(step * factor, now)
                 if best.within(point, margin):
                     break
-                best, chosen, factor = point, now, step * factor
+                best, folds, factor = point, now, step * factor
             if factor != 1.0:
-                others = self._each(fold_scaled, others, factor)
                 break
-        return factor, [*chosen, *others]
+        return factor, folds
 
     def _judged(self, ratio: float, folds: Sequence[Fold]) -> PathPoint:
         held_out = [fold.held_out for fold in folds]
         return self.rows.judged(ratio, held_out, [fold.scores for fold in folds], 0.0)
 
-    def _weak_amount(self, folds: list[Fold]) -> tuple[float, list[Fold]]:
-        """Common amount of the weak pairs and the folds at it; infinite unless clearly worth it."""
+    def _weak_amount(self, folds: list[Fold], together: float) -> tuple[float, list[Fold]]:
+        """Common amount of the weak pairs and the folds at it; infinite unless clearly worth it.
+
+        Where evidence asks for an amount of all pairs ``together``, that is it.
+        """
         if not any(fold.structure.weak.any() for fold in folds):
             return np.inf, folds
+        if together < np.inf:
+            return together, self._each(fold_at_amount, folds, together)
         without = best = self._judged(np.inf, folds)
         chosen = now = folds
         # a function of all pairs together shows only once all of them are nearly free

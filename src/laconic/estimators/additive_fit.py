@@ -20,6 +20,7 @@ from laconic.estimators.forms import AdditiveScore, Link
 from laconic.solvers.additive import AdditivePoint, solve_additive
 from laconic.solvers.additive_evidence import Smoothness
 from laconic.solvers.additive_path import (
+    MANY_PAIRS,
     AdditivePlan,
     PairRule,
     Structure,
@@ -36,9 +37,12 @@ Ints = NDArray[np.int64]
 CHOICE_ROWS = 50_000
 """Rows on which smoothness, pairs and group penalty are chosen; the final fit uses all of them."""
 
-_MOST_PAIRS = 200
-_MANY_ROWS = 5_000
+_MOST_PAIRS = 600
+_MANY_ROWS = 2_500
 """From here on more candidate pairs than columns: fewer rows hardly ever justify them."""
+
+_CHOICE_TOL = 1e-3
+"""Relative gap of the fits that only tell which terms stay."""
 
 _POLISHED_ROWS = 1_000
 """Up to here a few more Newton steps cost nothing and make results agree to many digits."""
@@ -80,7 +84,7 @@ class FitSettings:
         possible = d * (d - 1) // 2
         if self.pairs is not None:
             return PairRule(grids, min(self.pairs, possible), forced=True)
-        most = d if len(weight) < _MANY_ROWS else 3 * d
+        most = d if len(weight) < _MANY_ROWS else MANY_PAIRS * d
         alone = self.group_penalty is not None
         return PairRule(grids, min(possible, max(10, most), _MOST_PAIRS), alone=alone)
 
@@ -156,7 +160,7 @@ def fit_additive(
 def _held_out_proba(choice: Choice, rows: Ints | None, n_rows: int) -> Array:
     """Probabilities of every row by the fold that did not see it; NaN where no fold held it out."""
     order = np.concatenate([path.held_out for path in choice.paths])
-    proba = probabilities(np.concatenate([path.scores[choice.at] for path in choice.paths], axis=1))
+    proba = probabilities(np.concatenate([path.scores[0] for path in choice.paths], axis=1))
     found = np.full((n_rows, proba.shape[1]), np.nan)
     found[order if rows is None else rows[order]] = proba
     return found
@@ -183,7 +187,7 @@ def _at_amount(
     if not structure.weak.any() or not np.isfinite(amount):
         return structure.at_amount(np.inf)
     now = structure.at_amount(amount)
-    point = solve_at(settings.plan, now, y, weight, 0.0, now.point, 1e-3).point
+    point = solve_at(settings.plan, now, y, weight, 0.0, now.point, _CHOICE_TOL).point
     return structure.at_amount(amount, point)
 
 
@@ -222,7 +226,9 @@ def _chosen_terms(
     """Terms at ``ratio``; with ``max_terms``, at the least larger penalty that respects it."""
 
     def at(share: float) -> tuple[Ints, AdditivePoint]:
-        found = solve_at(settings.plan, structure, y, weight, share, structure.point, 1e-4).point
+        found = solve_at(
+            settings.plan, structure, y, weight, share, structure.point, _CHOICE_TOL
+        ).point
         return support(structure.terms, found), found
 
     kept, point = at(ratio)
@@ -252,9 +258,7 @@ def _assembled(
 ) -> AdditiveFit:
     terms, point, points = structure.terms, solution.point, choice.points
     masses = slot_masses(terms, weight)
-    found, places = fitted_terms(
-        names, terms, point, masses, settings.signs, choice.paths, choice.at
-    )
+    found, places = fitted_terms(names, terms, point, masses, settings.signs, choice.paths)
     problem = solution.details["problem"]
     amounts = tuple(
         TermAmounts(

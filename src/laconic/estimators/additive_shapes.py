@@ -90,7 +90,6 @@ def fitted_terms(
     masses: Sequence[Array],
     signs: Sequence[int],
     folds: Sequence[FoldPath] = (),
-    at: int = 0,
 ) -> tuple[list[FittedTerm], list[int]]:
     """Terms that are not zero by decreasing importance, and their places in ``terms``."""
     K = len(point.intercept)
@@ -105,7 +104,7 @@ def fitted_terms(
             values = _exactly_monotone(values, term.n_knots, signs[term.columns[0]])
         shape = (*(axis.size for axis in term.axes), K)
         form = SlotTerm(tuple(names[j] for j in term.columns), term.axes, values.reshape(shape))
-        errors = _jackknife(term.columns, folds, at)
+        errors = _jackknife(term.columns, folds)
         out.append(
             FittedTerm(
                 form,
@@ -124,14 +123,14 @@ def _exactly_monotone(values: Array, n_knots: int, sign: int) -> Array:
     return out
 
 
-def _jackknife(columns: tuple[int, ...], folds: Sequence[FoldPath], at: int) -> Array | None:
+def _jackknife(columns: tuple[int, ...], folds: Sequence[FoldPath]) -> Array | None:
     """Standard errors from the folds; a fold without the term counts as zero."""
     if len(folds) < 2:
         return None
     curves: list[Array | None] = []
     for fold in folds:
         place = [t for t, term in enumerate(fold.terms.terms) if term.columns == columns]
-        curves.append(fold.terms.values(place[0], fold.coordinates[at]) if place else None)
+        curves.append(fold.terms.values(place[0], fold.coordinates[0]) if place else None)
     known = [c for c in curves if c is not None]
     if not known:
         return None

@@ -23,7 +23,7 @@ from laconic.solvers.additive_terms import TermSet
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-RATIOS = (0.0, 1e-3, 5e-3, 2.5e-2, 1e-1)
+RATIOS = (0.0, 1e-4, 3e-4, 1e-3, 5e-3, 2.5e-2, 1e-1)
 """Group penalties of the path, as shares of the one that empties the model."""
 
 AMOUNTS = (400.0, 60.0, 10.0, 1.5, 0.25, 0.05)
@@ -86,6 +86,15 @@ class FoldPath:
     @property
     def terms(self) -> TermSet:
         return self.fold.structure.terms
+
+    def only(self, at: int) -> FoldPath:
+        """One point of the path."""
+        return replace(
+            self,
+            scores=(self.scores[at],),
+            n_terms=(self.n_terms[at],),
+            coordinates=(self.coordinates[at],),
+        )
 
 
 def open_fold(
@@ -157,6 +166,19 @@ def path_step(plan: AdditivePlan, path: FoldPath, y: Ints, ratio: float) -> Fold
     )
 
 
+def follow(
+    plan: AdditivePlan, fold: Fold, y: Ints, factor: float, amount: float, ratio: float
+) -> FoldPath:
+    """A fold at a factor of smoothness, an amount of weak pairs and a group penalty, all given."""
+    if np.isfinite(amount) and fold.structure.weak.any():
+        structure = fold.structure.scaled(factor)
+        fold = fold_at_amount(plan, replace(fold, structure=structure), y, amount)
+    elif factor != 1.0:
+        fold = fold_scaled(plan, fold, y, factor)
+    path = path_start(fold, amount)
+    return path if ratio == 0.0 else path_step(plan, path, y, ratio).only(1)
+
+
 def refit(
     plan: AdditivePlan,
     structure: Structure,
@@ -178,12 +200,14 @@ def standard_errors(selection: str) -> float:
     return {"best": 0.0, "half-se": 0.5, "1se": 1.0}[selection]
 
 
-def choose(points: Sequence[PathPoint], selection: str, max_terms: int | None) -> int:
-    """Least mean loss, or the fewest terms within a share of a standard error of it."""
+def choose(
+    points: Sequence[PathPoint], selection: str, max_terms: int | None, price: float = 0.0
+) -> int:
+    """Least mean loss plus ``price`` for each term, or fewer terms within a standard error."""
     allowed = [i for i, p in enumerate(points) if max_terms is None or p.n_terms <= max_terms]
     if not allowed:
         return min(range(len(points)), key=lambda i: points[i].n_terms)
-    best = min(allowed, key=lambda i: points[i].mean)
+    best = min(allowed, key=lambda i: points[i].mean + price * points[i].n_terms)
     share = standard_errors(selection)
     near = [i for i in allowed if points[i].within(points[best], share)]
     return min(near, key=lambda i: (points[i].n_terms, points[i].mean))

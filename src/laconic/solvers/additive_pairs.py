@@ -13,6 +13,12 @@ Array = NDArray[np.float64]
 
 _RIDGE = 1.0
 
+_FEW_LEVELS = 2.0
+"""Levels of a column, but for the first, up to which one matrix product is faster than tables."""
+
+_EMPTY = 1e-12
+"""Share of all curvature below which a difference of sums is zero."""
+
 
 def coarse_cells(terms: TermSet, columns: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Nearest coarse slot of every row, for some columns."""
@@ -29,20 +35,38 @@ def screen_pairs(
     terms: TermSet, columns: NDArray[np.int64], slopes: Array, curves: Array
 ) -> tuple[list[tuple[int, int]], Array]:
     """All pairs of ``columns`` by decreasing gain, and the gains."""
-    from laconic.solvers.hot_additive_rows import pair_gains
-
     if len(columns) < 2:
         return [], np.zeros(0)
-    sizes = np.array([terms.coarse[j].axis.size for j in columns], dtype=np.int64)
-    gains = np.full((len(columns), len(columns)), -np.inf)
     seen = np.flatnonzero(curves.any(axis=0))
     cells = coarse_cells(terms, columns)[:, seen]
-    pair_gains(cells, sizes, slopes[:, seen], curves[:, seen], _RIDGE, gains)
+    sizes = np.array([terms.coarse[j].axis.size for j in columns], dtype=np.int64)
+    gains = all_gains(cells, sizes, slopes[:, seen], curves[:, seen])
     first, second = np.triu_indices(len(columns), 1)
     order = np.argsort(-gains[first, second], kind="stable")
     first, second = first[order], second[order]
     pairs = [(int(columns[a]), int(columns[b])) for a, b in zip(first, second, strict=True)]
     return pairs, gains[first, second]
+
+
+def all_gains(
+    cells: NDArray[np.uint8], sizes: NDArray[np.int64], slopes: Array, curves: Array
+) -> Array:
+    """Gain of every pair a < b: table by table, or all tables in one product of few levels."""
+    from laconic.solvers.hot_additive_pairs import add_gains_of_tables, pair_gains
+
+    gains = np.zeros((len(sizes), len(sizes)))
+    start = (np.cumsum(sizes - 1) - (sizes - 1)).astype(np.int64)
+    if float((sizes - 1).sum()) > _FEW_LEVELS * len(sizes):
+        pair_gains(cells, sizes, slopes, curves, _RIDGE, gains)
+        return gains
+    is_level = np.ones((int((sizes - 1).sum()) + 1, cells.shape[1]))
+    for j, size in enumerate(sizes):
+        levels = np.arange(1, size)[:, None]
+        is_level[start[j] : start[j] + size - 1] = cells[j] == levels
+    for slope, curve in zip(slopes, curves, strict=True):
+        G, H = (is_level * slope) @ is_level.T, (is_level * curve) @ is_level.T
+        add_gains_of_tables(G, H, start, sizes, _EMPTY * H[-1, -1], _RIDGE, gains)
+    return gains
 
 
 def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from laconic.solvers.additive import (
 from laconic.solvers.additive_evidence import Smoothness, roughness_units
 from laconic.solvers.additive_pairs import log_bayes_factors, screen_pairs
 from laconic.solvers.additive_terms import PairGrids, Term, TermSet
+from laconic.solvers.additive_together import amount_together
 from laconic.solvers.solution import Solution
 
 Array = NDArray[np.float64]
@@ -37,6 +39,9 @@ _KEPT = 120
 _LEAST_NORM = 1e-3
 _NEGLIGIBLE = 1e-3
 _PAIR_COLUMNS = 120
+MANY_PAIRS = 2
+"""Candidate pairs for each column where the rows can tell so many."""
+
 _PAIR_EVIDENCE = 1.5
 _FEW_PAIRS = 45
 _GUESS_TOL, _GUIDED_STEPS = 1e-2, 3
@@ -95,7 +100,8 @@ class Stage:
 class Structure:
     """Terms, their quadratic penalties, their group weights and the fit without group penalty.
 
-    ``weak`` marks the pairs that share one amount of smoothness instead of having their own.
+    ``weak`` marks the pairs that share one amount of smoothness instead of having their own;
+    ``together`` is that amount if the evidence of all pairs together asks for one.
     """
 
     terms: TermSet
@@ -104,6 +110,7 @@ class Structure:
     point: AdditivePoint
     weak: NDArray[np.bool_]
     stages: tuple[Stage, ...] = ()
+    together: float = np.inf
 
     @property
     def every_pair(self) -> bool:
@@ -220,7 +227,7 @@ def build(
     first = Smoothness.start(base, plan.smoothness)
     smooth, point = _guessed_fit(plan, base, y, weight, first, None, guess[:1])
     stages = [Stage(smooth, point)]
-    strong, weak = pairs.candidates(plan, singles, base, y, weight, point)
+    strong, weak, together = pairs.candidates(plan, singles, smooth, y, weight, point)
     if strong:
         terms = base.extended(strong)
         first = smooth.extended(terms, plan.smoothness)
@@ -232,7 +239,7 @@ def build(
     point = _widened(point, terms)
     shared = np.arange(len(terms.terms)) >= len(terms.terms) - len(weak)
     weights = adaptive_weights(terms, point)
-    return Structure(terms, smooth, weights, point, shared, tuple(stages))
+    return Structure(terms, smooth, weights, point, shared, tuple(stages), together)
 
 
 def _guessed_fit(
@@ -254,6 +261,20 @@ def _guessed_fit(
     return evidence_fit(plan, terms, y, weight, first, point, _GUIDED_STEPS)
 
 
+def _informed_slopes(
+    plan: AdditivePlan, terms: TermSet, y: Ints, weight: Array, point: AdditivePoint
+) -> tuple[Array, Array]:
+    """Slopes and curvatures of the plain likelihood at the point, for evidence from one step.
+
+    One row that is badly wrong has a large slope and hardly any curvature: averaged with the
+    empirical information, the square of the slope, it cannot make a pair on its own.
+    """
+    plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
+    problem = plain.problem(terms, y, weight, np.zeros(terms.n_coordinates))
+    slopes, curves = loss_slopes(problem, point.scores)
+    return slopes, 0.5 * (curves + slopes**2 / np.where(weight > 0, weight, 1.0))
+
+
 def _widened(point: AdditivePoint, terms: TermSet) -> AdditivePoint:
     """The same point with zeros for the terms that were added at the end."""
     g = np.zeros((len(point.coordinates), terms.n_coordinates))
@@ -269,50 +290,48 @@ class PairRule:
     that were looked at (to the power 1.5, since the amount of smoothness in that evidence was
     itself the best of a grid). Strong pairs have their own smoothness. The others, unless
     ``forced`` or ``alone``, are weak: each too little to be sure of, together often worth it under
-    one strong amount.
+    one strong amount. ``together`` is that amount where it is known; None lets few rows tell it.
     """
 
     grids: PairGrids
     most: int
     forced: bool = False
     alone: bool = False
+    together: float | None = None
 
     def candidates(
         self,
         plan: AdditivePlan,
         singles: TermSet,
-        base: TermSet,
+        smooth: Smoothness,
         y: Ints,
         weight: Array,
         point: AdditivePoint,
-    ) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
-        """Strong pairs and weak pairs."""
+    ) -> tuple[tuple[Term, ...], tuple[Term, ...], float]:
+        """Strong pairs, weak pairs and the amount that all pairs together ask for."""
         if self.most == 0:
-            return (), ()
-        plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
-        problem = plain.problem(base, y, weight, np.zeros(base.n_coordinates))
-        slopes, curves = loss_slopes(problem, point.scores)
-        # one row that is badly wrong has a large slope and hardly any curvature: averaged with the
-        # empirical information, the square of the slope, it cannot make a pair on its own
-        curves = 0.5 * (curves + slopes**2 / np.where(weight > 0, weight, 1.0))
-        norms = problem.penalty.norms(point.coordinates)
+            return (), (), np.inf
+        base = smooth.terms
+        slopes, curves = _informed_slopes(plan, base, y, weight, point)
+        norms = term_norms(base, point)
         free = [t for t in range(len(base.terms)) if plan.sign_of(base.terms[t].columns) == 0]
         best = sorted(free, key=lambda t: -norms[t])[:_PAIR_COLUMNS]
         columns = np.array(sorted(base.terms[t].columns[0] for t in best), dtype=np.int64)
         pairs, gains = screen_pairs(singles, columns, slopes, curves)
-        n_good = int((gains[: self.most] > 0).sum())
         if self.forced:
-            return self.grids(pairs[:n_good]), ()
+            return self.grids(pairs[: int((gains[: self.most] > 0).sum())]), (), np.inf
         every = self._every(singles, columns, len(pairs), float(weight.sum()))
-        more = self.grids(pairs if every else pairs[:n_good])
+        together = self.together
+        if together is None:
+            told = plan.smoothness is None and not (every or self.alone or any(plan.signs))
+            diagonal = smooth.diagonal()
+            together = amount_together(base, diagonal, slopes, curves) if told else np.inf
+        most = max(self.most, MANY_PAIRS * len(base.terms)) if together < np.inf else self.most
+        more = self.grids(pairs if every else pairs[: int((gains[:most] > 0).sum())])
         table = log_bayes_factors(singles.extended(more), len(singles.terms), slopes, curves)
         strong = table.max(axis=1, initial=-np.inf) > _PAIR_EVIDENCE * np.log(max(1, len(pairs)))
-        rest = np.flatnonzero(~strong & np.isfinite(table).all(axis=1))
-        if self.alone:
-            rest = rest[:0]
-        elif not every:
-            rest = rest[: max(0, len(base.terms) - int(strong.sum()))]
-        return tuple(more[t] for t in np.flatnonzero(strong)), tuple(more[t] for t in rest)
+        weak = ~strong & np.isfinite(table).all(axis=1) & (not self.alone)
+        return tuple(compress(more, strong)), tuple(compress(more, weak)), together
 
     def _every(self, singles: TermSet, columns: Ints, n_pairs: int, total_weight: float) -> bool:
         """So few pairs of so few cells that the rows can tell all of them at once."""

@@ -64,7 +64,7 @@ def _level_sums(slots: NDArray[np.uint8], values: Array, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _cell_sums(
+def cell_sums(
     first: NDArray[np.uint8], second: NDArray[np.uint8], width: int, values: Array, out: Array
 ) -> None:
     """The same for the cells of two columns."""
@@ -99,7 +99,7 @@ def slot_sums(
         ka = rows.coarse_slots[rows.coarse_row[a]]
         kb = rows.coarse_slots[rows.coarse_row[b]]
         if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
-            _cell_sums(ka, kb, width, values, out)
+            cell_sums(ka, kb, width, values, out)
             return
         fa = rows.coarse_fraction[rows.coarse_way[a]]
         fb = rows.coarse_fraction[rows.coarse_way[b]]
@@ -318,6 +318,20 @@ def score_change(
 
 
 @njit(cache=True, nogil=True)
+def coordinate_rows(rows: Rows, terms: Terms, wanted: Ints, out: Array) -> None:
+    """out[j] += what coordinate j of the wanted terms adds to the rows."""
+    for w in range(wanted.shape[0]):
+        t = wanted[w]
+        m, r = terms.size[t], terms.rank[t]
+        at = terms.basis_start[t]
+        B = terms.basis[at : at + m * r].reshape(m, r)
+        sums = np.zeros(m + terms.width[t] + 2)
+        for j in range(r):
+            sums[:m] = B[:, j]
+            _add_only(rows, terms, t, sums, out[terms.start[t] + j])
+
+
+@njit(cache=True, nogil=True)
 def coordinate_sums(
     rows: Rows,
     terms: Terms,
@@ -346,52 +360,3 @@ def coordinate_sums(
             for c in range(m):
                 for j in range(r):
                     out[k, s + j] += B[c, j] * sums[c]
-
-
-@njit(cache=True, nogil=True)
-def pair_gains(
-    cells: NDArray[np.uint8],
-    sizes: Ints,
-    slopes: Array,
-    curves: Array,
-    ridge: float,
-    out: Array,
-) -> None:
-    """Second-order gain of every pair of columns over its two margins, from 2-D tables.
-
-    ``cells[j, i]`` is the coarse cell of row i on column j. Per pair and class, the gain is
-    sum_cells G^2 / (H + ridge) minus the same for the two margins, minus its expectation when the
-    pair carries nothing (cells minus margins, occupied ones).
-    """
-    d = cells.shape[0]
-    K = slopes.shape[0]
-    for a in range(d):
-        for b in range(a + 1, d):
-            width = sizes[b]
-            size = sizes[a] * width
-            gain = 0.0
-            for k in range(K):
-                G = np.zeros(size)
-                H = np.zeros(size)
-                _cell_sums(cells[a], cells[b], width, slopes[k], G)
-                _cell_sums(cells[a], cells[b], width, curves[k], H)
-                for c in range(size):
-                    if H[c] > 0.0:
-                        gain += G[c] * G[c] / (H[c] + ridge) - H[c] / (H[c] + ridge)
-                for p in range(sizes[a]):
-                    g = 0.0
-                    w = 0.0
-                    for q in range(width):
-                        g += G[p * width + q]
-                        w += H[p * width + q]
-                    if w > 0.0:
-                        gain -= g * g / (w + ridge) - w / (w + ridge)
-                for q in range(width):
-                    g = 0.0
-                    w = 0.0
-                    for p in range(sizes[a]):
-                        g += G[p * width + q]
-                        w += H[p * width + q]
-                    if w > 0.0:
-                        gain -= g * g / (w + ridge) - w / (w + ridge)
-            out[a, b] = gain
