@@ -35,8 +35,9 @@ Array = NDArray[np.float64]
 _SETTLED = 0.05
 """A sweep that moves this share of what the first one moved ends the work on a quadratic model."""
 
-_LEAST_CONJUGATE = 20
-"""Conjugate steps when there is nothing else: fewer would need more Newton steps."""
+_LEAST_CONJUGATE = 12
+"""Conjugate steps when there is nothing else; as many again after every four Newton steps, where
+fewer would need ever more of those."""
 
 _NEGLIGIBLE, _NEGLIGIBLE_LOOSELY = 0.01, 0.1
 """Rows whose curvature is below this share of the mean stay out of the products with it."""
@@ -115,7 +116,8 @@ class _Descent:
             before = self.value
             if n_iter % _REFRESH == 0:
                 self.blocks = None
-            decrease = self._step(work, on_curvature, n_conjugate)
+            least = _LEAST_CONJUGATE * (1 + n_iter // 4)
+            decrease = self._step(work, on_curvature, n_conjugate, least)
             if on_curvature is not None:
                 small = small + 1 if abs(before - self.value) <= tol * abs(self.value) else 0
                 work = self._alive(work) if n_iter >= 4 else work
@@ -149,7 +151,7 @@ class _Descent:
         """A few exact Newton steps more, for results that agree to many digits; returns the gap."""
         for _ in range(4):
             self.blocks = None
-            self._step(work, None, 200)
+            self._step(work, None, 200, 200)
         return certified_gap(self.problem, self.point, self.state.slopes)
 
     def _true_value(self) -> float:
@@ -177,7 +179,11 @@ class _Descent:
         return np.flatnonzero(on & (self.problem.terms.rank > 0))
 
     def _step(
-        self, work: NDArray[np.int64], on_curvature: OnCurvature | None, n_conjugate: int
+        self,
+        work: NDArray[np.int64],
+        on_curvature: OnCurvature | None,
+        n_conjugate: int,
+        least: int,
     ) -> float:
         held = self.problem.group[work].any() or self.problem.monotone[work].any()
         # amounts that follow the coordinates need every term moved all the way: term by term
@@ -194,8 +200,8 @@ class _Descent:
         g, b = self.g.copy(), self.b.copy()
         if jointly:
             self.shift[work] = 0.0
-            n_steps = max(n_conjugate, _LEAST_CONJUGATE)
-            self._conjugate(work, self.blocks[1], g, b, model, n_steps)
+            n_steps = max(n_conjugate, least)
+            self._conjugate(work, self.blocks[1], g, b, model, n_steps, n_conjugate > 30)
         else:
             self._term_by_term(work, g, b, model, n_conjugate)
         return self._line_search(work, g - self.g, b - self.b)
@@ -217,11 +223,12 @@ class _Descent:
         b: Array,
         model: QuadraticModel,
         n_steps: int,
+        exactly: bool,
     ) -> None:
         from laconic.solvers.hot_additive import conjugate_steps
 
         assert self.blocks is not None
-        stop = 1e-2 if n_steps <= 30 else 1e-10
+        stop = 1e-10 if exactly else 1e-2
         terms = (model.rows, model.terms, work, self.blocks[0], H_start, self.problem.diagonal)
         conjugate_steps(*terms, g, self.shift, *model.arrays, b, n_steps, stop)
 
@@ -248,7 +255,8 @@ class _Descent:
             # the sweeps lowered an upper bound of the model; from here on it is the model
             curved(model.curves, model.change, model.residual)
         free = (self.shift[work] < np.inf) & (p.monotone[work] == 0)
-        self._conjugate(work[free], self.blocks[1][:-1][free], g, b, model, n_conjugate)
+        steps = n_conjugate, n_conjugate > 30
+        self._conjugate(work[free], self.blocks[1][:-1][free], g, b, model, *steps)
         sweeps(*terms, g, self.shift, *model.arrays, b, 1, _SETTLED, accuracy)
 
     def _curvature_blocks(

@@ -222,6 +222,7 @@ def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Array) -
     packed = bare(pairs, axes)
     plain = base.coarse_rows.packed(pairs)
     total = float(weight.sum())
+    bends: dict[int, Array] = {}
     terms = []
     for t, (a, b) in enumerate(axes):
         size, pad = a.size * b.size, a.size * b.size + b.size + 2
@@ -229,7 +230,12 @@ def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Array) -
         slot_products(plain, packed, t, weight, table)
         gram = table[:size, :size] / total
         mass = gram.sum(axis=1).reshape(a.size, b.size)
-        roughness = grid_roughness(bending(a, mass.sum(axis=1)), bending(b, mass.sum(axis=0)), mass)
+        for j, axis, margin in zip(
+            pairs[t], (a, b), (mass.sum(axis=1), mass.sum(axis=0)), strict=True
+        ):
+            if j not in bends:
+                bends[j] = bending(axis, margin)
+        roughness = grid_roughness(bends[pairs[t][0]], bends[pairs[t][1]], mass)
         margins = np.concatenate(
             [
                 np.kron(np.eye(a.size), np.ones((b.size, 1))),
