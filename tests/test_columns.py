@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from laconic.data.columns import MISSING, UNSEEN, Schema
+from laconic.data.column_kinds import MISSING, UNSEEN
+from laconic.data.columns import Schema
 
 CELLS = {
     "age": [31.5, None, 18.0, 44.0],

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import MISSING, Table
+from laconic.data.column_kinds import MISSING
+from laconic.data.columns import Table
 
 Encoded = tuple[NDArray[np.int64], NDArray[np.float64]]
 

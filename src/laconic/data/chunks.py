@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.data.columns import shown
+from laconic.data.column_kinds import shown
 from laconic.data.files import BINARY
 from laconic.data.text_files import (
     MISSING_TEXTS,

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import MISSING, Table
+from laconic.data.column_kinds import MISSING
+from laconic.data.columns import Table
 from laconic.data.source import Block, Source
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.block_cache import CACHE_BYTES, forget
-from laconic.data.columns import shown
+from laconic.data.column_kinds import shown
 from laconic.data.scan_files import file_rows, find_files, spooled_rows
 from laconic.data.scan_plan import FrameRows, HeldRun, MapRun, Plan, RawRun, Rows, SumRun
 from laconic.data.scan_sample import HeldRows, Sample, draw_sample

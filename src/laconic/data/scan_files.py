@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from laconic.data.columns import shown
+from laconic.data.column_kinds import shown
 from laconic.data.files import MISSING_TEXTS, UnreadableFileError
 from laconic.data.scratch import ScratchFolder
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import MISSING, Kind, Schema, Table, shown
+from laconic.data.column_kinds import MISSING, Kind, shown
+from laconic.data.columns import Schema, Table
 from laconic.data.source import ArraySource, Block
 from laconic.data.tables import NumericTable, category_table, condensed, numeric_table
 

@@ -10,7 +10,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import Kind, Schema, shown
+from laconic.data.column_kinds import Kind, shown
+from laconic.data.columns import Schema
 
 MOST_CLASSES = 10_000
 

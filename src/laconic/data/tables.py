@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import MISSING
+from laconic.data.column_kinds import MISSING
 from laconic.data.source import Block, Source
 
 Floats = NDArray[np.float64]

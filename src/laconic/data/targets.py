@@ -7,7 +7,8 @@ import difflib
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 
 MOST_CLASSES = 100
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from laconic.data.columns import shown
+from laconic.data.column_kinds import shown
 
 MISSING_TEXTS = frozenset(
     {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "Null", "None", "#N/A"}

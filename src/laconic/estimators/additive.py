@@ -18,7 +18,8 @@ from laconic.criteria.decisions import (
     expected_costs,
 )
 from laconic.criteria.gray_zone import TruncatedLogistic
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 from laconic.data.knots import KnotRule
 from laconic.estimators.additive_fit import AdditiveFit, FitSettings, fit_additive, refit_rest
 from laconic.estimators.additive_scan import read_encoded
@@ -65,9 +66,10 @@ class SparseAdditiveClassifier(TableClassifier):
         most four times as many distinct values, each with ten rows on average, has one at each.
     pairs : "auto" or int, default="auto"
         "auto": pairs whose evidence outweighs the number of pairs looked at, each with its own
-        smoothness; and, if held-out rows confirm it, up to one weak pair for each column (all
-        pairs where they have few cells) under one common amount (cross-validation only). A number
-        gives that many candidates to the group penalty; 0: shapes of one column only.
+        smoothness; and, if held-out rows confirm it or the evidence of all pairs together asks for
+        it, up to two weak pairs for each column (all pairs where they have few cells) under one
+        common amount (cross-validation only). A number gives that many candidates to the group
+        penalty; 0: shapes of one column only.
     max_terms : int, default=None
         Most terms of the fitted model.
     monotone : mapping or sequence, default=None
@@ -77,13 +79,14 @@ class SparseAdditiveClassifier(TableClassifier):
         Costs of decisions; see :func:`laconic.decision_threshold`. Given, the path is judged by
         expected cost and ``predict`` takes the cheapest decision.
     selection : {"best", "half-se", "1se"}, default="best"
-        Point of the path: the least held-out loss (of equal ones the fewest terms), or the fewest
-        terms within half a standard error or one of it.
+        Point of the path: the least held-out loss (of equal ones the fewest terms; from 2,500 rows
+        on a term must spare as much as a quarter of a row of which nothing is known), or the
+        fewest terms within half a standard error or one of it.
     relaxed : bool, default=True
         The group penalty chooses the terms and then leaves: the chosen ones are fitted without it
         (relaxed lasso, Meinshausen 2007), in every fold as in the end. False: it also shrinks them.
     cv : int, splitter or iterable, default=5
-        Folds that judge the path.
+        Folds that judge the path; from 4,000 rows on the first two, which the others follow.
     tol : float, default=1e-5
         The optimiser stops when the duality gap is below ``tol`` times the objective.
     n_jobs : int, default=None

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import unique_labels
 
-from laconic.data.columns import Schema, Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Schema, Table
 from laconic.data.source import ArraySource, Source
 from laconic.data.summaries import TableSummary
 from laconic.estimators.bayes_past import summary_of_parts

@@ -19,7 +19,7 @@ from laconic.criteria.weighted_bayes import (
     shapley_importances,
     variable_costs,
 )
-from laconic.data.columns import shown
+from laconic.data.column_kinds import shown
 from laconic.data.source import Source
 from laconic.estimators.bayes_score import (
     BayesScore,

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.axes import Axis, CategoryAxis, IntervalAxis, encode_column
-from laconic.data.columns import MISSING, Table
+from laconic.data.column_kinds import MISSING
+from laconic.data.columns import Table
 
 Floats = NDArray[np.float64]
 Signs = NDArray[np.int8]

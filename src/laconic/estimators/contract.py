@@ -24,7 +24,8 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from laconic.data.columns import MISSING, Schema, Table, shown
+from laconic.data.column_kinds import MISSING, shown
+from laconic.data.columns import Schema, Table
 from laconic.data.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Source
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 from laconic.estimators.contract import Training
 from laconic.estimators.distinct_rows import distinct_rows
 from laconic.estimators.voters import needs_numbers

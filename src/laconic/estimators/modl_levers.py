@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 from laconic.estimators.partition_fit import Request
 from laconic.solvers.partition_numeric import Limits
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 from laconic.estimators.contract import TableReader
 
 LARGEST = 1e100

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import MISSING
+from laconic.data.column_kinds import MISSING
 
 Codes = NDArray[np.int32]
 

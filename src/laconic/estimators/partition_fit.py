@@ -18,7 +18,8 @@ from laconic.criteria.modl import (
     part_prior_cost,
     partition_costs,
 )
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 from laconic.data.source import Block, Source
 from laconic.data.tables import NumericTable, category_table, column_tables, numeric_table
 from laconic.estimators.partition import Partition

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from laconic.data.columns import MISSING, Table
+from laconic.data.column_kinds import MISSING
+from laconic.data.columns import Table
 from laconic.data.threads import one_blas_thread
 from laconic.estimators.contract import Interval, fit_context
 from laconic.estimators.form_builders import design_form

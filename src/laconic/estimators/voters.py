@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import MISSING, Table, shown
+from laconic.data.column_kinds import MISSING, shown
+from laconic.data.columns import Table
 from laconic.solvers.stump_columns import StumpColumns, StumpLayout
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from laconic import __version__
-from laconic.data.columns import MISSING, Schema, Table
+from laconic.data.column_kinds import MISSING
+from laconic.data.columns import Schema, Table
 from laconic.estimators.decision import DecisionClassifier
 from laconic.estimators.form_classifier import Form, FormClassifier
 from laconic.estimators.forms import AdditiveScore

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
-from laconic.data.columns import shown
+from laconic.data.column_kinds import shown
 from laconic.estimators.forms import AdditiveScore, LineTerm, SlotTerm, Term
 from laconic.estimators.links import MOST_VOTE
 from laconic.estimators.rule_terms import RulesTerm

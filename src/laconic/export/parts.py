@@ -11,7 +11,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from laconic.criteria.decisions import correct_prior, expected_costs
-from laconic.data.columns import Schema, Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Schema, Table
 from laconic.estimators.decision import DecisionClassifier
 from laconic.estimators.forms import AdditiveScore, LineTerm, Term, linear_score
 from laconic.estimators.linear_form import LinearScore

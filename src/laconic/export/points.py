@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.axes import Axis, IntervalAxis, KnotAxis
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 from laconic.estimators.forms import LineTerm, SlotTerm, Term
 from laconic.estimators.rule_terms import RulesTerm
 from laconic.export.parts import NotExportableError, Parts

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laconic import __version__
-from laconic.data.columns import shown
+from laconic.data.column_kinds import shown
 from laconic.export.parts import (
     DecisionRule,
     Label,

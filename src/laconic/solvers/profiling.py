@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import Table, shown
+from laconic.data.column_kinds import shown
+from laconic.data.columns import Table
 from laconic.data.profiles import BinGrid, Coder, ColumnBins
 from laconic.data.tables import NumericTable
 from laconic.solvers.kmeans_1d import kmeans_1d
