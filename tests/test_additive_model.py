@@ -229,3 +229,16 @@ def test_price_of_a_term_has_the_unit_of_the_loss(costs):
         rows = HeldOutRows(np.arange(n) % 2, np.ones(n), matrix)
         found = Choosing(None, rows, [], "best", None, None)._price
         assert found == pytest.approx(wanted / n)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_folds", "wanted"), [(4_000, 5, 5), (4_001, 5, 2), (5_003, 10, 4)]
+)
+def test_judges_hold_out_a_third_of_many_rows(n_rows, n_folds, wanted):
+    from laconic.estimators.additive_choice import Choosing, HeldOutRows
+    from laconic.solvers.additive_folds import Fold
+
+    rows = HeldOutRows(np.arange(n_rows) % 2, np.ones(n_rows))
+    parts = np.array_split(np.arange(n_rows), n_folds)
+    folds = [Fold(part, np.ones(n_rows), None, None) for part in parts]
+    assert Choosing(None, rows, [], "best", None, None)._n_judges(folds) == wanted

@@ -41,8 +41,9 @@ evidence asks for, must win."""
 _GOES_ON = 0.25
 """The next smaller amount is tried while the last one won by so many standard errors."""
 
-_MANY_ROWS, _FEW_FOLDS = 4_000, 2
-"""From so many rows on, so few folds judge; the others follow what they chose."""
+_MANY_ROWS, _JUDGED = 4_000, 0.35
+"""With more rows, as few folds as hold out this share of them judge (two of five); the others
+follow what those chose."""
 
 _SOME_ROWS, _TERM_PRICE = 2_500, 0.25
 """From so many rows on, a term must spare as much loss as so many rows that nothing is known of;
@@ -110,14 +111,17 @@ class Choosing:
     n_jobs: int | None
 
     def choice(self, singles: TermSet, rule: PairRule, structure: Structure) -> Choice:
-        """Every fold repeats the building; ``structure``, of all rows, only gives first guesses."""
+        """Every fold repeats the building.
+
+        ``structure``, of all rows, only gives first guesses, and the amount of all pairs together.
+        """
         y, weight = self.rows.y, self.rows.weight
         given = [test for test in self.folds if 0 < len(test) < len(y)]
         if not given:
             return Choice()
         rule = replace(rule, together=structure.together)
         folds = self._each(open_fold, given, weight, singles, rule, structure.stages)
-        n_judges = _FEW_FOLDS if len(y) > _MANY_ROWS else len(folds)
+        n_judges = self._n_judges(folds)
         judges, others = folds[:n_judges], folds[n_judges:]
         factor, judges = self._factor(judges)
         amount, judges = self._weak_amount(judges, structure.together)
@@ -126,6 +130,11 @@ class Choosing:
         chosen = [path.only(at) for path in paths]
         chosen += self._each(follow, others, factor, amount, points[at].ratio)
         return Choice(factor, amount, tuple(points), at, tuple(chosen))
+
+    def _n_judges(self, folds: Sequence[Fold]) -> int:
+        n = len(self.rows.y)
+        held_out = np.cumsum([len(fold.held_out) for fold in folds])
+        return len(folds) if n <= _MANY_ROWS else int((held_out < _JUDGED * n).sum()) + 1
 
     def _path(self, paths: list[FoldPath]) -> tuple[list[PathPoint], list[FoldPath]]:
         """Points of growing group penalty, until they are hopeless."""
