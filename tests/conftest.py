@@ -29,3 +29,19 @@ def _close_figures():
 
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
+def frame():
+    """Rows for the tests of scans."""
+    from scan_rows import payments
+
+    return payments()
+
+
+@pytest.fixture
+def folder(frame, tmp_path):
+    """The same rows in files."""
+    from scan_rows import in_files
+
+    return in_files(frame, tmp_path)

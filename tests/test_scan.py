@@ -30,17 +30,7 @@ from laconic import (
     scan,
 )
 from laconic.data.files import UnreadableFileError
-from scan_rows import NUMBERS, in_files, payments
-
-
-@pytest.fixture
-def frame():
-    return payments()
-
-
-@pytest.fixture
-def folder(frame, tmp_path):
-    return in_files(frame, tmp_path)
+from scan_rows import NUMBERS
 
 
 @pytest.mark.parametrize("weight", [None, "w"])

@@ -20,17 +20,7 @@ from laconic.data.files import UnreadableFileError
 from laconic.data.scan_files import ChangedFileError
 from laconic.data.source import ArraySource
 from laconic.data.tables import column_tables, numeric_table
-from scan_rows import NUMBERS, in_files, payments
-
-
-@pytest.fixture
-def frame():
-    return payments()
-
-
-@pytest.fixture
-def folder(frame, tmp_path):
-    return in_files(frame, tmp_path)
+from scan_rows import NUMBERS
 
 
 def test_blocks_are_the_rows_in_order_whatever_the_files(frame, folder):

@@ -13,28 +13,30 @@ Ints = NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
+def _part(g: float, w: float, ridge: float) -> float:
+    """g^2 / (w + ridge) less its expectation; zero where no row is."""
+    return (g * g - w) / (w + ridge) if w > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
 def _gain(G: Array, H: Array, rows: int, width: int, ridge: float) -> float:
-    """sum G^2 / (H + ridge) over occupied cells minus that of both margins, minus expectations."""
+    """Sum of the parts of all cells minus those of both margins."""
     gain = 0.0
-    for c in range(rows * width):
-        if H[c] > 0.0:
-            gain += G[c] * G[c] / (H[c] + ridge) - H[c] / (H[c] + ridge)
     for p in range(rows):
         g = 0.0
         w = 0.0
-        for q in range(width):
-            g += G[p * width + q]
-            w += H[p * width + q]
-        if w > 0.0:
-            gain -= g * g / (w + ridge) - w / (w + ridge)
+        for c in range(p * width, (p + 1) * width):
+            gain += _part(G[c], H[c], ridge)
+            g += G[c]
+            w += H[c]
+        gain -= _part(g, w, ridge)
     for q in range(width):
         g = 0.0
         w = 0.0
-        for p in range(rows):
-            g += G[p * width + q]
-            w += H[p * width + q]
-        if w > 0.0:
-            gain -= g * g / (w + ridge) - w / (w + ridge)
+        for c in range(q, rows * width, width):
+            g += G[c]
+            w += H[c]
+        gain -= _part(g, w, ridge)
     return gain
 
 
