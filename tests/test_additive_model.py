@@ -182,12 +182,12 @@ def test_folds_that_do_not_judge_follow(monkeypatch):
     monkeypatch.setattr(additive_choice, "follow", watched)
     model = SparseAdditiveClassifier(random_state=0).fit(X, y)
     assert len(seen) == 3
-    assert len({chosen for *_, chosen in seen}) == 1
+    assert len({chosen[:3] for *_, chosen in seen}) == 1
     assert all(np.isfinite(term.errors).all() for term in model.terms_)
-    plan, fold, codes, (_, amount, _) = seen[0]
+    plan, fold, codes, (_, amount, _, guess) = seen[0]
     assert np.isfinite(amount)
     for factor, ratio in ((1.0, 0.0), (2.0, 0.0), (2.0, 0.02)):
-        at_once = steps.follow(plan, fold, codes, factor, amount, ratio)
+        at_once = steps.follow(plan, fold, codes, factor, amount, ratio, guess)
         slow = steps.fold_scaled(plan, fold, codes, factor)
         slow = steps.path_start(steps.fold_at_amount(plan, slow, codes, amount), amount)
         if ratio:

@@ -27,7 +27,7 @@ from laconic.solvers.additive_folds import (
     path_step,
     standard_errors,
 )
-from laconic.solvers.additive_path import AdditivePlan, PairRule, Structure
+from laconic.solvers.additive_path import AdditivePlan, PairRule, Stage, Structure
 from laconic.solvers.additive_terms import TermSet
 
 Array = NDArray[np.float64]
@@ -90,13 +90,23 @@ class HeldOutRows:
 
 @dataclass(frozen=True)
 class Choice:
-    """Factor of smoothness, amount of the weak pairs, path, selected point, what the folds saw."""
+    """Factor of smoothness, amount of the weak pairs, path, selected point, what the folds saw.
+
+    ``others`` are folds that have not judged and may follow; ``guess`` is one fold's fit at the
+    chosen factor and amount, where a fit on all rows can start.
+    """
 
     factor: float = 1.0
     amount: float = np.inf
     points: tuple[PathPoint, ...] = ()
     at: int = 0
     paths: tuple[FoldPath, ...] = ()
+    others: tuple[Fold, ...] = ()
+    guess: Stage | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.points[self.at].ratio
 
 
 @dataclass(frozen=True)
@@ -125,11 +135,20 @@ class Choosing:
         judges, others = folds[:n_judges], folds[n_judges:]
         factor, judges = self._factor(judges)
         amount, judges = self._weak_amount(judges, structure.together)
+        guess = Stage(judges[0].structure.smoothness, judges[0].point)
         points, paths = self._path([path_start(fold, amount) for fold in judges])
         at = choose(points, self.selection, self.max_terms, self._price)
-        chosen = [path.only(at) for path in paths]
-        chosen += self._each(follow, others, factor, amount, points[at].ratio)
-        return Choice(factor, amount, tuple(points), at, tuple(chosen))
+        chosen = tuple(path.only(at) for path in paths)
+        return Choice(factor, amount, tuple(points), at, chosen, tuple(others), guess)
+
+    def followed(self, choice: Choice, structure: Structure) -> Choice:
+        """The folds that did not judge at what was chosen, starting from the fit on all rows."""
+        if not choice.others:
+            return choice
+        guess = Stage(structure.smoothness, structure.point)
+        chosen = choice.factor, choice.amount, choice.ratio, guess
+        paths = self._each(follow, choice.others, *chosen)
+        return replace(choice, paths=choice.paths + tuple(paths), others=())
 
     def _n_judges(self, folds: Sequence[Fold]) -> int:
         n = len(self.rows.y)

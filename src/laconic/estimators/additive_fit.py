@@ -144,8 +144,9 @@ def fit_additive(
     choosing = settings.choosing(HeldOutRows(y[some], weight[some], settings.costs), rows, folds)
     choice = choosing.choice(on_few, rule, structure)
     structure = structure.scaled(choice.factor)
-    structure = _at_amount(settings, structure, choice.amount, y[some], weight[some])
-    ratio = choice.points[choice.at].ratio if choice.points else settings.group_penalty or 0.0
+    structure = _at_amount(settings, structure, choice, y[some], weight[some])
+    choice = choosing.followed(choice, structure)
+    ratio = choice.ratio if choice.points else settings.group_penalty or 0.0
     if rows is not None:
         ratio *= float(np.sqrt(len(rows) / len(y)))
         structure = _on_all_rows(structure, singles)
@@ -182,13 +183,15 @@ def _inside(folds: Sequence[tuple[Ints, Ints]], rows: Ints | None) -> list[Ints]
 
 
 def _at_amount(
-    settings: FitSettings, structure: Structure, amount: float, y: Ints, weight: Array
+    settings: FitSettings, structure: Structure, choice: Choice, y: Ints, weight: Array
 ) -> Structure:
-    if not structure.weak.any() or not np.isfinite(amount):
+    """The structure, fitted with its weak pairs at the chosen amount, or without them."""
+    if not structure.weak.any() or not np.isfinite(choice.amount):
         return structure.at_amount(np.inf)
-    now = structure.at_amount(amount)
-    point = solve_at(settings.plan, now, y, weight, 0.0, now.point, _CHOICE_TOL).point
-    return structure.at_amount(amount, point)
+    now = structure.at_amount(choice.amount)
+    start = now.point if choice.guess is None else choice.guess.carried(now.terms)
+    point = solve_at(settings.plan, now, y, weight, 0.0, start, _CHOICE_TOL).point
+    return structure.at_amount(choice.amount, point)
 
 
 def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.solvers.additive_model import QuadraticModel
+from laconic.solvers.additive_precondition import Preconditioner
 from laconic.solvers.additive_problem import (
     AdditivePoint,
     AdditiveProblem,
@@ -90,7 +91,7 @@ class _Descent:
         self.scores = start.scores.copy()
         self.shift = np.zeros(len(problem.group))
         self.value = self.state.loss(self.scores) + problem.penalty.value(self.g)
-        self.blocks: tuple[Array, NDArray[np.int64]] | None = None
+        self.preconditioner: Preconditioner | None = None
         self.theta: Array | None = None
 
     @property
@@ -115,7 +116,7 @@ class _Descent:
             n_iter += 1
             before = self.value
             if n_iter % _REFRESH == 0:
-                self.blocks = None
+                self.preconditioner = None
             least = _LEAST_CONJUGATE * (1 + n_iter // 4)
             decrease = self._step(work, on_curvature, n_conjugate, least)
             if on_curvature is not None:
@@ -138,7 +139,7 @@ class _Descent:
                 small + 1 if len(grown) == len(work) and decrease <= 1e-13 * abs(self.value) else 0
             )
             if len(grown) != len(work):
-                self.blocks = None
+                self.preconditioner = None
             work = grown
             if small >= 3:
                 why = "stalled"
@@ -150,7 +151,7 @@ class _Descent:
     def _polished(self, work: NDArray[np.int64]) -> float:
         """A few exact Newton steps more, for results that agree to many digits; returns the gap."""
         for _ in range(4):
-            self.blocks = None
+            self.preconditioner = None
             self._step(work, None, 200, 200)
         return certified_gap(self.problem, self.point, self.state.slopes)
 
@@ -189,22 +190,25 @@ class _Descent:
         # amounts that follow the coordinates need every term moved all the way: term by term
         jointly = on_curvature is None and not held
         model = self._model(work, exact=n_conjugate > 30, loose=n_conjugate <= 6)
-        # without group penalties the blocks only precondition: older ones will do
-        if not jointly or self.blocks is None:
-            self.blocks = self._curvature_blocks(work, model)
-        if on_curvature is not None:
-            diagonal = on_curvature(self.g, *self.blocks, work)
-            self.problem = replace(self.problem, diagonal=diagonal)
-            self.state.problem = self.problem
-            self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
         g, b = self.g.copy(), self.b.copy()
         if jointly:
             self.shift[work] = 0.0
-            n_steps = max(n_conjugate, least)
-            self._conjugate(work, self.blocks[1], g, b, model, n_steps, n_conjugate > 30)
-        else:
-            self._term_by_term(work, g, b, model, n_conjugate)
-        return self._line_search(work, g - self.g, b - self.b)
+            self._conjugate(work, g, b, model, max(n_conjugate, least), n_conjugate > 30)
+            return self._line_search(work, g - self.g, b - self.b)
+        blocks = self._curvature_blocks(work, model)
+        if on_curvature is not None:
+            diagonal = on_curvature(self.g, *blocks, work)
+            self.problem = replace(self.problem, diagonal=diagonal)
+            self.state.problem = self.problem
+            self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
+        self._term_by_term(work, blocks, g, b, model, n_conjugate)
+        decrease = self._line_search(work, g - self.g, b - self.b)
+        if decrease <= 0.0 and n_conjugate and on_curvature is None:
+            # near zero a group penalty bends more than its Hessian says: term by term is safe
+            model, g, b = self._model(work, exact=False, loose=False), self.g.copy(), self.b.copy()
+            self._term_by_term(work, blocks, g, b, model, 0)
+            decrease = self._line_search(work, g - self.g, b - self.b)
+        return decrease
 
     def _model(self, work: NDArray[np.int64], exact: bool, loose: bool) -> QuadraticModel:
         """Rounded kinks curve so much that the mean says nothing: there only zeros are left out."""
@@ -218,23 +222,28 @@ class _Descent:
     def _conjugate(
         self,
         work: NDArray[np.int64],
-        H_start: NDArray[np.int64],
         g: Array,
         b: Array,
         model: QuadraticModel,
         n_steps: int,
         exactly: bool,
     ) -> None:
+        """Conjugate gradients over all terms in ``work``; an older preconditioner will do."""
         from laconic.solvers.hot_additive import conjugate_steps
 
-        assert self.blocks is not None
+        terms = self.problem.terms
+        penalty = self.problem.diagonal + self.shift[terms.owner]
+        if self.preconditioner is None:
+            uneven = self.problem.kinked
+            self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
         stop = 1e-10 if exactly else 1e-2
-        terms = (model.rows, model.terms, work, self.blocks[0], H_start, self.problem.diagonal)
-        conjugate_steps(*terms, g, self.shift, *model.arrays, b, n_steps, stop)
+        inner = (model.rows, model.terms, work, *self.preconditioner.arrays, penalty)
+        conjugate_steps(*inner, g, self.shift, *model.arrays, b, n_steps, stop)
 
     def _term_by_term(
         self,
         work: NDArray[np.int64],
+        blocks: tuple[Array, NDArray[np.int64]],
         g: Array,
         b: Array,
         model: QuadraticModel,
@@ -244,9 +253,8 @@ class _Descent:
         from laconic.solvers.hot_additive import sweeps
         from laconic.solvers.hot_additive_losses import curved
 
-        assert self.blocks is not None
         p = self.problem
-        terms = (model.rows, model.terms, work, *self.blocks, p.diagonal, p.group, p.monotone)
+        terms = (model.rows, model.terms, work, *blocks, p.diagonal, p.group, p.monotone)
         accuracy = 1e-3 if n_conjugate <= 6 else 1e-7
         done = sweeps(*terms, g, self.shift, *model.arrays, b, 3, _SETTLED, accuracy)
         if not n_conjugate or (done > 0 and p.n_scores == 1):
@@ -254,9 +262,10 @@ class _Descent:
         if p.n_scores > 1:
             # the sweeps lowered an upper bound of the model; from here on it is the model
             curved(model.curves, model.change, model.residual)
-        free = (self.shift[work] < np.inf) & (p.monotone[work] == 0)
-        steps = n_conjugate, n_conjugate > 30
-        self._conjugate(work[free], self.blocks[1][:-1][free], g, b, model, *steps)
+        free = work[(self.shift[work] < np.inf) & (p.monotone[work] == 0)]
+        self.preconditioner = None
+        self._conjugate(free, g, b, model, n_conjugate, n_conjugate > 30)
+        self.preconditioner = None
         sweeps(*terms, g, self.shift, *model.arrays, b, 1, _SETTLED, accuracy)
 
     def _curvature_blocks(

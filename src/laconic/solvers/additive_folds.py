@@ -167,12 +167,22 @@ def path_step(plan: AdditivePlan, path: FoldPath, y: Ints, ratio: float) -> Fold
 
 
 def follow(
-    plan: AdditivePlan, fold: Fold, y: Ints, factor: float, amount: float, ratio: float
+    plan: AdditivePlan,
+    fold: Fold,
+    y: Ints,
+    factor: float,
+    amount: float,
+    ratio: float,
+    guess: Stage,
 ) -> FoldPath:
-    """A fold at a factor of smoothness, an amount of weak pairs and a group penalty, all given."""
+    """A fold at a factor of smoothness, an amount of weak pairs and a group penalty, all given.
+
+    ``guess``, a fit on all rows at the same factor and amount, only saves time.
+    """
     if np.isfinite(amount) and fold.structure.weak.any():
         structure = fold.structure.scaled(factor)
-        fold = fold_at_amount(plan, replace(fold, structure=structure), y, amount)
+        start = guess.carried(structure.terms)
+        fold = fold_at_amount(plan, replace(fold, structure=structure, point=start), y, amount)
     elif factor != 1.0:
         fold = fold_scaled(plan, fold, y, factor)
     path = path_start(fold, amount)

@@ -99,7 +99,7 @@ def dense_coordinates(terms: TermSet) -> Array:
     from laconic.solvers.hot_additive_rows import coordinate_rows
 
     out = np.zeros((terms.n_coordinates, terms.rows.n_rows))
-    coordinate_rows(*terms.packed, np.flatnonzero(terms.rank > 0), out)
+    coordinate_rows(*terms.packed, terms.owner, np.arange(terms.n_coordinates), out)
     return out
 
 

@@ -201,54 +201,23 @@ def sweeps(
 
 
 @njit(cache=True, nogil=True)
-def _block_factors(
-    terms: Terms,
-    work: Ints,
-    H: Array,
-    H_start: Ints,
-    D: Array,
-    point: Array,
-    shift: Array,
-    K: int,
-    factors: Array,
-) -> None:
-    """Factors of H + D + mu for every term in ``work`` that is not zero."""
-    for w in range(work.shape[0]):
-        t = work[w]
-        r = terms.rank[t]
-        s = terms.start[t]
-        mu = shift[t] if shift[t] < np.inf else 0.0
-        for k in range(K):
-            at = H_start[w] + k * r * r
-            block = H[at : at + r * r].reshape(r, r)
-            factor(block, D[s : s + r], mu, factors[at : at + r * r].reshape(r, r))
-
-
-@njit(cache=True, nogil=True)
 def _precondition(
-    terms: Terms,
-    work: Ints,
-    H_start: Ints,
-    factors: Array,
-    total_h: Array,
-    x: Array,
-    xb: Array,
-    out: Array,
-    outb: Array,
+    joint: Ints, factors: Array, scale: Array, x: Array, xb: Array, out: Array, outb: Array
 ) -> None:
-    K = x.shape[0]
-    for w in range(work.shape[0]):
-        t = work[w]
-        r = terms.rank[t]
-        s = terms.start[t]
-        for k in range(K):
-            at = H_start[w] + k * r * r
-            upper = factors[at : at + r * r].reshape(r, r)
-            out[k, s : s + r] = x[k, s : s + r]
-            forward(upper, out[k, s : s + r])
-            backward(upper, out[k, s : s + r])
-    for k in range(K):
-        outb[k] = xb[k] / total_h[k]
+    """The joint coordinates and the intercept by their factor, the others by their scale."""
+    m = joint.shape[0]
+    both = np.empty(m + 1)
+    for k in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[k, j] = x[k, j] / scale[k, j]
+        for i in range(m):
+            both[i] = x[k, joint[i]]
+        both[m] = xb[k]
+        forward(factors[k], both)
+        backward(factors[k], both)
+        for i in range(m):
+            out[k, joint[i]] = both[i]
+        outb[k] = both[m]
 
 
 @njit(cache=True, nogil=True)
@@ -256,8 +225,9 @@ def conjugate_steps(
     rows: Rows,
     terms: Terms,
     work: Ints,
-    H: Array,
-    H_start: Ints,
+    joint: Ints,
+    factors: Array,
+    scale: Array,
     D: Array,
     point: Array,
     shift: Array,
@@ -272,31 +242,25 @@ def conjugate_steps(
 ) -> None:
     """Conjugate gradients on the quadratic model over the non-zero terms, all at once.
 
-    The group penalty enters by its Hessian mu (I - g g' / |g|^2); preconditioned by the blocks.
-    Cures what one term at a time cannot: columns that carry the same information.
+    The group penalty enters by its Hessian mu (I - g g' / |g|^2), whose mu is in ``D``. ``joint``,
+    ``factors`` and ``scale`` precondition.
     """
     K, n = h.shape
     R = point.shape[1]
-    total_h = np.empty(K)
-    for k in range(K):
-        total_h[k] = max(np.sum(h[k]), 1e-300)
-    factors = np.empty_like(H)
-    _block_factors(terms, work, H, H_start, D, point, shift, K, factors)
     left = np.zeros((K, R))
     leftb = np.empty(K)
     if np.any(residual):
         coordinate_sums(rows, terms, work, residual, left)
     for w in range(work.shape[0]):
         t = work[w]
-        mu = shift[t] if shift[t] < np.inf else 0.0
         for j in range(terms.start[t], terms.start[t] + terms.rank[t]):
             for k in range(K):
-                left[k, j] = -left[k, j] - theta[k, j] - (D[j] + mu) * point[k, j]
+                left[k, j] = -left[k, j] - theta[k, j] - D[j] * point[k, j]
     for k in range(K):
         leftb[k] = -slope[k] - np.sum(residual[k])
     z = np.zeros((K, R))
     zb = np.empty(K)
-    _precondition(terms, work, H_start, factors, total_h, left, leftb, z, zb)
+    _precondition(joint, factors, scale, left, leftb, z, zb)
     p = z.copy()
     pb = zb.copy()
     Ap = np.zeros((K, R))
@@ -327,7 +291,7 @@ def conjugate_steps(
             pull = mu * inner / size if size > 0.0 else 0.0
             for k in range(K):
                 for j in range(s, e):
-                    Ap[k, j] += (D[j] + mu) * p[k, j] - pull * point[k, j]
+                    Ap[k, j] += D[j] * p[k, j] - pull * point[k, j]
                     curve += p[k, j] * Ap[k, j]
         Apb = np.empty(K)
         for k in range(K):
@@ -344,7 +308,7 @@ def conjugate_steps(
             for i in range(n):
                 change[k, i] += alpha * dp[k, i]
                 residual[k, i] += alpha * hp[k, i]
-        _precondition(terms, work, H_start, factors, total_h, left, leftb, z, zb)
+        _precondition(joint, factors, scale, left, leftb, z, zb)
         new = np.sum(left * z) + np.sum(leftb * zb)
         beta = new / rz
         rz = new

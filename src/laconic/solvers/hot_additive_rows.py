@@ -318,17 +318,22 @@ def score_change(
 
 
 @njit(cache=True, nogil=True)
-def coordinate_rows(rows: Rows, terms: Terms, wanted: Ints, out: Array) -> None:
-    """out[j] += what coordinate j of the wanted terms adds to the rows."""
-    for w in range(wanted.shape[0]):
-        t = wanted[w]
+def coordinate_rows(rows: Rows, terms: Terms, owner: Ints, wanted: Ints, out: Array) -> None:
+    """out[i] += what coordinate wanted[i], of the term that owns it, adds to the rows."""
+    most = 2
+    for i in range(wanted.shape[0]):
+        t = owner[wanted[i]]
+        most = max(most, terms.size[t] + terms.width[t] + 2)
+    buffer = np.zeros(most)
+    for i in range(wanted.shape[0]):
+        t = owner[wanted[i]]
         m, r = terms.size[t], terms.rank[t]
         at = terms.basis_start[t]
         B = terms.basis[at : at + m * r].reshape(m, r)
-        sums = np.zeros(m + terms.width[t] + 2)
-        for j in range(r):
-            sums[:m] = B[:, j]
-            _add_only(rows, terms, t, sums, out[terms.start[t] + j])
+        values = buffer[: m + terms.width[t] + 2]
+        values[:m] = B[:, wanted[i] - terms.start[t]]
+        values[m:] = 0.0
+        _add_only(rows, terms, t, values, out[i])
 
 
 @njit(cache=True, nogil=True)
