@@ -109,7 +109,7 @@ class _Descent:
         gap = np.inf
         work = self._first_work()
         # amounts that still move, or a loose target, do not deserve an exact Newton step
-        n_conjugate = 6 if on_curvature is not None or tol > 1e-4 else 30
+        n_conjugate = 3 if on_curvature is not None else 6 if tol > 1e-4 else 30
         small = 0
         n_iter = 0
         while n_iter < max_iter:

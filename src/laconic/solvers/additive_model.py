@@ -93,6 +93,8 @@ def compact(rows: Rows, terms: Terms, work: Ints, kept: Ints) -> tuple[Rows, Ter
         _taken(rows.coarse_slots, rows.coarse_row[coarse], kept),
         _numbered(n_used, place[ways], 0),
         _taken(rows.coarse_fraction, np.append(0, rows.coarse_way[ways]), kept),
+        _marked(n_used, place[alone[rows.yes_no[alone]]]),
+        _marked(n_used, place[coarse[rows.coarse_yes_no[coarse]]]),
     )
     # terms outside ``work`` may point nowhere: they are not read
     return few, terms._replace(
@@ -104,6 +106,12 @@ def _numbered(size: int, places: Ints, none: int) -> Ints:
     """``none`` everywhere, and the numbers after it at the places."""
     out = np.full(size, none, dtype=np.int64)
     out[places] = none + 1 + np.arange(len(places))
+    return out
+
+
+def _marked(size: int, places: Ints) -> NDArray[np.bool_]:
+    out = np.zeros(size, dtype=bool)
+    out[places] = True
     return out
 
 

@@ -26,7 +26,9 @@ Ints = NDArray[np.int64]
 _TOLD = 3.0
 """Coordinates are solved together where the rows tell so many times more than the penalty."""
 
-_MOST_JOINT = 300
+_MOST_JOINT, _SOME_JOINT, _JOINT_PER_TERM = 300, 40, 2
+"""How many at most; with few terms, whose passes over the rows are cheap, a few for each."""
+
 _ENOUGH_ROWS = 4_096
 _RIDGE = 1e-8
 
@@ -55,8 +57,9 @@ class Preconditioner:
         inside[work] = True
         most = np.inf if uneven else total.max() / _TOLD
         told = np.flatnonzero(inside[terms.owner] & (penalty < most))
-        if len(told) > _MOST_JOINT:
-            told = np.sort(told[np.argsort(penalty[told], kind="stable")[:_MOST_JOINT]])
+        some = _MOST_JOINT if uneven else _SOME_JOINT + _JOINT_PER_TERM * len(work)
+        freest = np.argsort(penalty[told], kind="stable")[: min(some, _MOST_JOINT)]
+        told = np.sort(told[freest])
         gram = _joint_curvature(terms, model, work, told)
         steep = np.append(penalty[told], 0.0) + _RIDGE * total[:, None]
         places = np.arange(len(told) + 1)

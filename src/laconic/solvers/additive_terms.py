@@ -127,25 +127,29 @@ class CoarseRows:
         slots = np.empty((0, rows.n_rows), dtype=np.uint8)
         # the first row of fractions is zero, for all columns that lie on coarse knots;
         # replaced as a whole, so that folds in threads never see half of it
-        self._store = nowhere, slots, nowhere, np.zeros((1, rows.n_rows), dtype=np.float32)
+        ways = np.zeros((1, rows.n_rows), dtype=np.float32)
+        self._store = nowhere, slots, nowhere, ways, np.zeros(len(nowhere), dtype=bool)
+        self._yes_no = (rows.fraction_row < 0) & (rows.index.max(axis=1, initial=0) <= 1)
 
     def packed(self, pairs: Sequence[tuple[int, ...]] = ()) -> Rows:
         """The rows as flat arrays, with the coarse places of at least the columns in ``pairs``."""
         from laconic.solvers.hot_additive_rows import Rows
 
-        place, slots, way_place, ways = self._store
+        place, slots, way_place, ways, yes_no = self._store
         new = [j for j in sorted({j for pair in pairs for j in pair}) if place[j] < 0]
         if new:
-            place, way_place = place.copy(), way_place.copy()
+            place, way_place, yes_no = place.copy(), way_place.copy(), yes_no.copy()
             place[new] = len(slots) + np.arange(len(new))
             found = [self._column(j) for j in new]
             between = [way is not None for _, way in found]
             way_place[new] = np.where(between, len(ways) - 1 + np.cumsum(between), 0)
+            yes_no[new] = [way is None and slot.max(initial=0) <= 1 for slot, way in found]
             slots = np.concatenate([slots, *(slot[None, :] for slot, _ in found)])
             ways = np.concatenate([ways, *(way[None, :] for _, way in found if way is not None)])
-            self._store = place, slots, way_place, ways
+            self._store = place, slots, way_place, ways, yes_no
         rows = self._rows
-        return Rows(rows.index, rows.fraction, rows.fraction_row, place, slots, way_place, ways)
+        coarse = place, slots, way_place, ways
+        return Rows(rows.index, rows.fraction, rows.fraction_row, *coarse, self._yes_no, yes_no)
 
     def _column(self, j: int) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
         """Coarse slot and the way to the next one, for every row; None when all are on knots."""

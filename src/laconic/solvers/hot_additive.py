@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from laconic.solvers.hot_additive_blocks import (
     backward,
     block_minimum,
-    factor,
     forward,
     monotone_minimum,
 )
@@ -90,7 +89,7 @@ def _right_side(
 @njit(cache=True, nogil=True)
 def _move(
     rows: Rows, terms: Terms, t: int, H: Array, D: Array, step: Array, point: Array, h: Array,
-    residual: Array, change: Array, sums: Array,
+    residual: Array, change: Array, sums: Array, room: Array,
 ) -> float:  # fmt: skip
     """Add ``step`` to the coordinates of term t, everywhere; returns step'(H + D) step."""
     B = _basis(terms, t)
@@ -115,7 +114,7 @@ def _move(
             for j in range(r):
                 total += B[c, j] * step[k, j]
             sums[c] = total
-        add_term(rows, terms, t, sums, h[k], change[k], residual[k])
+        add_term(rows, terms, t, sums, h[k], change[k], residual[k], room)
     return moved
 
 
@@ -166,6 +165,7 @@ def sweeps(
     buffer = np.zeros(most)
     square = np.empty(widest * widest)
     flat = np.empty(2 * K * widest)
+    room = np.empty(h.shape[1])
     total_h = _totals(h)
     first = 0.0
     for sweep in range(n_sweeps):
@@ -192,7 +192,7 @@ def sweeps(
             for k in range(K):
                 for j in range(r):
                     step[k, j] -= point[k, s + j]
-            moved += _move(rows, terms, t, Hs, D, step, point, h, residual, change, sums)
+            moved += _move(rows, terms, t, Hs, D, step, point, h, residual, change, sums, room)
         if sweep == 0:
             first = moved
         if moved <= stop * first:

@@ -15,6 +15,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from laconic.solvers.hot_additive_grids import add_grid, grid_sums
+from laconic.solvers.hot_additive_yes_no import (
+    add_four_cells,
+    add_two_levels,
+    four_cell_sums,
+    two_level_sums,
+)
+
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -23,6 +31,7 @@ class Rows(NamedTuple):
     """Encoded rows; and, for the columns that pairs read, their place on the coarse axis.
 
     ``coarse_fraction[0]`` is all zeros: the row of columns whose values all lie on coarse knots.
+    ``yes_no`` and ``coarse_yes_no`` mark columns whose rows are all at slot 0 or slot 1.
     """
 
     slots: NDArray[np.uint8]
@@ -32,6 +41,8 @@ class Rows(NamedTuple):
     coarse_slots: NDArray[np.uint8]
     coarse_way: NDArray[np.int64]
     coarse_fraction: NDArray[np.float32]
+    yes_no: NDArray[np.bool_]
+    coarse_yes_no: NDArray[np.bool_]
 
 
 class Terms(NamedTuple):
@@ -99,24 +110,21 @@ def slot_sums(
         ka = rows.coarse_slots[rows.coarse_row[a]]
         kb = rows.coarse_slots[rows.coarse_row[b]]
         if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
-            cell_sums(ka, kb, width, values, out)
+            if rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
+                four_cell_sums(ka, kb, width, values, out)
+            else:
+                cell_sums(ka, kb, width, values, out)
             return
         fa = rows.coarse_fraction[rows.coarse_way[a]]
         fb = rows.coarse_fraction[rows.coarse_way[b]]
-        for i in range(n):
-            cell = np.int64(ka[i]) * width + np.int64(kb[i])
-            high = values[i] * fa[i]
-            low = values[i] - high
-            low_next = low * fb[i]
-            high_next = high * fb[i]
-            out[cell] += low - low_next
-            out[cell + 1] += low_next
-            out[cell + width] += high - high_next
-            out[cell + width + 1] += high_next
+        grid_sums(ka, kb, fa, fb, np.uint64(width), values, out)
         return
     slots = rows.slots[a]
     if rows.fraction_row[a] < 0:
-        _level_sums(slots, values, out)
+        if rows.yes_no[a]:
+            two_level_sums(slots, values, out)
+        else:
+            _level_sums(slots, values, out)
         return
     part = rows.fraction[rows.fraction_row[a]]
     for i in range(n):
@@ -195,58 +203,6 @@ def slot_products(
 
 
 @njit(cache=True, nogil=True)
-def add_term(
-    rows: Rows,
-    terms: Terms,
-    t: int,
-    slot_values: Array,
-    h: Array,
-    change: Array,
-    residual: Array,
-) -> None:
-    """change += term t; residual += h times it (its change of the quadratic model's gradient)."""
-    n = change.shape[0]
-    a = terms.first[t]
-    b = terms.second[t]
-    if b >= 0:
-        width = terms.width[t]
-        ka = rows.coarse_slots[rows.coarse_row[a]]
-        kb = rows.coarse_slots[rows.coarse_row[b]]
-        if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
-            for i in range(n):
-                d = slot_values[np.int64(ka[i]) * width + np.int64(kb[i])]
-                change[i] += d
-                residual[i] += h[i] * d
-            return
-        fa = rows.coarse_fraction[rows.coarse_way[a]]
-        fb = rows.coarse_fraction[rows.coarse_way[b]]
-        for i in range(n):
-            cell = np.int64(ka[i]) * width + np.int64(kb[i])
-            low = slot_values[cell]
-            low += fb[i] * (slot_values[cell + 1] - low)
-            high = slot_values[cell + width]
-            high += fb[i] * (slot_values[cell + width + 1] - high)
-            d = low + fa[i] * (high - low)
-            change[i] += d
-            residual[i] += h[i] * d
-        return
-    slots = rows.slots[a]
-    row = rows.fraction_row[a]
-    if row < 0:
-        for i in range(n):
-            d = slot_values[slots[i]]
-            change[i] += d
-            residual[i] += h[i] * d
-        return
-    part = rows.fraction[row]
-    for i in range(n):
-        m = slots[i]
-        d = slot_values[m] + part[i] * (slot_values[m + 1] - slot_values[m])
-        change[i] += d
-        residual[i] += h[i] * d
-
-
-@njit(cache=True, nogil=True)
 def _add_only(
     rows: Rows,
     terms: Terms,
@@ -262,21 +218,21 @@ def _add_only(
         ka = rows.coarse_slots[rows.coarse_row[a]]
         kb = rows.coarse_slots[rows.coarse_row[b]]
         if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
+            if rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
+                add_four_cells(ka, kb, width, slot_values, change)
+                return
             for i in range(n):
                 change[i] += slot_values[np.int64(ka[i]) * width + np.int64(kb[i])]
             return
         fa = rows.coarse_fraction[rows.coarse_way[a]]
         fb = rows.coarse_fraction[rows.coarse_way[b]]
-        for i in range(n):
-            cell = np.int64(ka[i]) * width + np.int64(kb[i])
-            low = slot_values[cell]
-            low += fb[i] * (slot_values[cell + 1] - low)
-            high = slot_values[cell + width]
-            high += fb[i] * (slot_values[cell + width + 1] - high)
-            change[i] += low + fa[i] * (high - low)
+        add_grid(ka, kb, fa, fb, np.uint64(width), slot_values, change)
         return
     slots = rows.slots[a]
     row = rows.fraction_row[a]
+    if rows.yes_no[a]:
+        add_two_levels(slots, slot_values, change)
+        return
     if row < 0:
         for i in range(n):
             change[i] += slot_values[slots[i]]
@@ -285,6 +241,28 @@ def _add_only(
     for i in range(n):
         m = slots[i]
         change[i] += slot_values[m] + part[i] * (slot_values[m + 1] - slot_values[m])
+
+
+@njit(cache=True, nogil=True)
+def add_term(
+    rows: Rows,
+    terms: Terms,
+    t: int,
+    slot_values: Array,
+    h: Array,
+    change: Array,
+    residual: Array,
+    own: Array,
+) -> None:
+    """change += term t; residual += h times it (its change of the quadratic model's gradient).
+
+    ``own`` has room for what the term alone adds.
+    """
+    own[:] = 0.0
+    _add_only(rows, terms, t, slot_values, own)
+    for i in range(own.shape[0]):
+        change[i] += own[i]
+        residual[i] += h[i] * own[i]
 
 
 @njit(cache=True, nogil=True)
