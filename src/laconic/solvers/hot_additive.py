@@ -204,7 +204,10 @@ def sweeps(
 def _precondition(
     joint: Ints, factors: Array, scale: Array, x: Array, xb: Array, out: Array, outb: Array
 ) -> None:
-    """The joint coordinates and the intercept by their factor, the others by their scale."""
+    """The joint coordinates and the intercept by their factor, the others by their scale.
+
+    Adding one number to the intercepts of all classes changes nothing: no step goes there.
+    """
     m = joint.shape[0]
     both = np.empty(m + 1)
     for k in range(x.shape[0]):
@@ -218,6 +221,8 @@ def _precondition(
         for i in range(m):
             out[k, joint[i]] = both[i]
         outb[k] = both[m]
+    if x.shape[0] > 1:
+        outb -= np.mean(outb)
 
 
 @njit(cache=True, nogil=True)
