@@ -242,3 +242,17 @@ def test_judges_hold_out_a_third_of_many_rows(n_rows, n_folds, wanted):
     parts = np.array_split(np.arange(n_rows), n_folds)
     folds = [Fold(part, np.ones(n_rows), None, None) for part in parts]
     assert Choosing(None, rows, [], "best", None, None)._n_judges(folds) == wanted
+
+
+def test_a_fold_without_a_class_is_no_start_for_the_others():
+    """Its fit has driven the class far away: the fit on all rows must not begin there."""
+    from laconic import SparseAdditiveClassifier
+
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 6))
+    y = np.r_[np.zeros(4, dtype=int), rng.integers(1, 3, 36)]
+    first = np.arange(12)
+    folds = [(np.setdiff1d(np.arange(40), test), test) for test in (first, np.arange(12, 40))]
+    model = SparseAdditiveClassifier(cv=folds, random_state=0).fit(X, y)
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+    assert np.abs(model.intercept_).max() < 10.0

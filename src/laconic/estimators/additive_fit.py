@@ -25,6 +25,7 @@ from laconic.solvers.additive_path import (
     PairRule,
     Structure,
     build,
+    cheapest_start,
     solve_at,
     support,
 )
@@ -189,7 +190,8 @@ def _at_amount(
     if not structure.weak.any() or not np.isfinite(choice.amount):
         return structure.at_amount(np.inf)
     now = structure.at_amount(choice.amount)
-    start = now.point if choice.guess is None else choice.guess.carried(now.terms)
+    starts = [now.point] if choice.guess is None else [now.point, choice.guess.carried(now.terms)]
+    start = cheapest_start(settings.plan, now, y, weight, starts)
     point = solve_at(settings.plan, now, y, weight, 0.0, start, _CHOICE_TOL).point
     return structure.at_amount(choice.amount, point)
 

@@ -15,6 +15,7 @@ from laconic.solvers.additive_path import (
     Stage,
     Structure,
     build,
+    cheapest_start,
     solve_at,
     support,
 )
@@ -181,7 +182,9 @@ def follow(
     """
     if np.isfinite(amount) and fold.structure.weak.any():
         structure = fold.structure.scaled(factor)
-        start = guess.carried(structure.terms)
+        now = structure.at_amount(amount, fold.point)
+        starts = fold.point, guess.carried(structure.terms)
+        start = cheapest_start(plan, now, y, fold.inside, starts)
         fold = fold_at_amount(plan, replace(fold, structure=structure, point=start), y, amount)
     elif factor != 1.0:
         fold = fold_scaled(plan, fold, y, factor)

@@ -25,6 +25,7 @@ from laconic.solvers.additive import (
 )
 from laconic.solvers.additive_evidence import Smoothness, roughness_units
 from laconic.solvers.additive_pairs import log_bayes_factors, screen_pairs
+from laconic.solvers.additive_problem import LossState
 from laconic.solvers.additive_terms import PairGrids, Term, TermSet
 from laconic.solvers.additive_together import amount_together
 from laconic.solvers.solution import Solution
@@ -381,6 +382,23 @@ def solve_at(
         top = largest_group_penalty(problem, structure.group_weights)
         problem = replace(problem, group=ratio * top * structure.group_weights)
     return solve_additive(problem, start, tol=tol, max_iter=200, polish=polish)
+
+
+def cheapest_start(
+    plan: AdditivePlan,
+    structure: Structure,
+    y: Ints,
+    weight: Array,
+    starts: Sequence[AdditivePoint],
+) -> AdditivePoint:
+    """The point with the least criterion.
+
+    A fit on other rows is a good start, or a hopeless one where a class is missing among them.
+    """
+    problem = plan.problem(structure.terms, y, weight, structure.diagonal)
+    state = LossState(problem, 1e-9)
+    values = [state.loss(p.scores) + problem.penalty.value(p.coordinates) for p in starts]
+    return starts[int(np.argmin(values))]
 
 
 def support(terms: TermSet, point: AdditivePoint) -> Ints:
