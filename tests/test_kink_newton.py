@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
@@ -85,6 +85,7 @@ def objective(X, y, weight, C, zone, point):
 
 
 @settings(max_examples=40, deadline=None)
+@example(seed=190, kind="collinear", zone=(0.048, 0.158), log_C=0.0, intercept=False)
 @given(
     seed=st.integers(0, 10_000),
     kind=st.sampled_from(KINDS),

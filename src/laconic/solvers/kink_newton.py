@@ -126,6 +126,7 @@ class _Newton:
         # an objective can be zero (a perfect absolute fit): a gap is small next to this then
         self.least = 1e-12 * float(rows.weight.sum()) * (1.0 + float(np.abs(rows.y).max()))
         self.cap = max(16 * self.width, 4_000, rows.n_rows // 16)
+        self.ever_held: Index = np.zeros(0, dtype=np.int64)
 
     def run(self, start: Array | None, tol: float) -> Solution:
         place = self._begin(start)
@@ -213,6 +214,7 @@ class _Newton:
         held = hinges.index[hinges.free]
         if length == 1.0 and len(held):
             self.rows.hold(state, held)
+            self.ever_held = np.union1d(self.ever_held, held)
         position = self.rows.kink.position[hinges.index]
         near = np.abs(state.z[hinges.index] - position) <= np.abs(length * dz[hinges.index])
         new = _Place(place.point + length * step.p, state, hinges.keep(hinges.free | near))
@@ -443,14 +445,15 @@ class _Newton:
     def _of_the_point(self, best: _Place, dual: Array) -> tuple[float, float]:
         """Value and gap of the coefficients themselves.
 
-        The place puts held rows exactly on their kink, the coefficients only up to rounding; the
-        difference is priced at the scores that the coefficients really give.
+        The place puts held rows exactly on their kink, the coefficients only up to rounding or
+        what a singular step leaves, and rows keep that difference once they are let go: it is
+        priced at the scores that the coefficients really give.
         """
-        held = best.hinges.index[best.hinges.free]
+        held = self.ever_held
         if not len(held):
             return best.value, best.gap
         loss, y, s = self.rows.loss, self.rows.y[held], self.rows.weight[held]
-        z = best.hinges.rows[best.hinges.free] @ best.point
+        z = self.rows.gather(held) @ best.point
         moved = float(s @ (loss.value(z, y) - loss.value(best.state.z[held], y)))
         price = fenchel_young(loss, z, dual[held], y)
         kept = fenchel_young(loss, best.state.z[held], dual[held], y)
