@@ -243,9 +243,9 @@ def test_smoothness_follows_held_out_rows():
 def test_the_path_ends_where_it_is_hopeless():
     """All columns matter: penalties that drop the smaller ones are not looked at any further."""
     draw = np.random.default_rng(0)
-    X = draw.normal(size=(800, 8))
+    X = draw.normal(size=(2_000, 8))
     f = X @ np.geomspace(0.15, 2.0, 8)
-    y = (draw.random(800) < 1 / (1 + np.exp(-f))).astype(int)
+    y = (draw.random(2_000) < 1 / (1 + np.exp(-f))).astype(int)
     free = SparseAdditiveClassifier(pairs=0).fit(X, y)
     assert 1 < len(free.path_["loss"]) < len(RATIOS)
     few = SparseAdditiveClassifier(pairs=0, max_terms=1).fit(X, y)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from laconic.criteria.gray_zone import TruncatedLogistic
 from laconic.data.columns import Schema, Table
 from laconic.data.knots import KnotRule, encode, learn_axes
 from laconic.solvers import additive_model
@@ -163,6 +166,68 @@ def test_power_is_that_of_the_largest_evidence():
         assert own.power[0] == wanted
 
 
+@pytest.mark.parametrize(("pull", "mean"), [(1.0, 40.0), (8.0, 3.0)])
+def test_amounts_of_many_columns_tell_their_population(pull, mean):
+    """m e / f follows Fisher's F: against scipy's density, and against the draws' own numbers."""
+    from scipy.stats import f as fisher
+
+    from laconic.solvers.additive_evidence import population
+
+    rng = np.random.default_rng(0)
+    freedom = rng.uniform(0.5, 6.0, 4_000)
+    amounts = rng.gamma(pull / 2, 2 * mean / pull, len(freedom))
+    energy = rng.chisquare(freedom) / amounts
+    found_pull, found_mean = population(freedom, energy)
+    assert found_pull == pull
+    assert found_mean == pytest.approx(mean, rel=0.1)
+
+    def density(a, m):
+        return fisher.logpdf(m * energy / freedom, freedom, a).sum() + len(freedom) * np.log(m)
+
+    best = density(found_pull, found_mean)
+    for a, m in [(2 * pull, mean), (pull / 2, mean), (pull, 0.9 * mean), (pull, 1.1 * mean)]:
+        assert density(a, m) < best
+    assert population(np.zeros(3), np.zeros(3))[1] == pytest.approx(1.0)
+
+
+def test_amounts_of_single_columns_are_drawn_together_and_pairs_are_not():
+    """One Fellner-Schall step with the prior of the population, against its formula."""
+    from laconic.solvers.additive_evidence import population
+
+    terms, y, weight = terms_of(400)
+    smooth, point = evidence_fit(
+        AdditivePlan(2, TruncatedLogistic()), terms, y, weight, Smoothness.start(terms)
+    )
+    problem = AdditivePlan(2, TruncatedLogistic()).problem(terms, y, weight, smooth.diagonal())
+    curves = loss_slopes(problem, point.scores)[1]
+    blocks, places = [], [0]
+    for t in range(len(terms.terms)):
+        Z = dense(terms, t) @ terms.terms[t].shape.basis
+        blocks.append((Z.T * curves[0]) @ Z)
+        places.append(places[-1] + blocks[-1].size)
+    told, units, D = [], smooth.units, smooth.diagonal()
+    for part, amounts, unit in ((True, smooth.bend, units), (False, smooth.line, np.ones(7))):
+        for t, H in enumerate(blocks):
+            own = np.flatnonzero(terms.owner == t)
+            rough = smooth.roughness()[own]
+            S = np.where(rough > 0, rough, 0.0) if part else (rough == 0).astype(float)
+            V = np.linalg.inv(H + np.diag(D[own]))
+            g = point.coordinates[0, own]
+            freedom = (S > 0).sum() - amounts[t] * (np.diag(V) * S).sum()
+            told.append((t, max(freedom, 0.0), g**2 @ S / unit[t], unit[t], (S > 0).any()))
+    single = [row for row in told if row[0] < 4 and row[4]]
+    pull, mean = population(*(np.array([row[k] for row in single]) for k in (1, 2)))
+    drawn = replace(smooth.copy(), drawn=True)
+    H = np.concatenate([block.ravel() for block in blocks])
+    drawn.update(point.coordinates, H, np.array(places), np.arange(len(terms.terms)))
+    found = np.concatenate([drawn.bend, drawn.line])
+    before = np.concatenate([smooth.bend, smooth.line])
+    for (t, f, e, unit, there), old, new in zip(told, before, found, strict=True):
+        a, m = (pull, mean) if t < 4 else (0.25, 1.0)
+        wanted = np.clip((f + a) / (e + a / m) / unit, old / 30, old * 30)
+        assert new == pytest.approx(wanted if there else old, rel=1e-6)
+
+
 def test_folds_that_do_not_judge_follow(monkeypatch):
     """In one go they come to the fit that the judges reach step by step."""
     from laconic import SparseAdditiveClassifier
@@ -172,7 +237,7 @@ def test_folds_that_do_not_judge_follow(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
     y = rng.random(400) < 1 / (1 + np.exp(-X[:, 0] - np.sin(3 * X[:, 1]) - X[:, 2] * X[:, 3]))
-    monkeypatch.setattr(additive_choice, "_MANY_ROWS", 0)
+    monkeypatch.setattr(additive_choice, "FEW_ROWS", 0)
     seen = []
 
     def watched(plan, fold, codes, *chosen):
@@ -199,6 +264,60 @@ def test_folds_that_do_not_judge_follow(monkeypatch):
         apart = np.abs(at_once.scores[0] - slow.scores[-1]).mean()
         assert apart < 0.1 * slow.scores[-1].std()
         assert len(at_once.scores) == len(at_once.coordinates) == 1
+
+
+def test_a_fold_that_follows_has_its_own_pairs_and_the_amounts_of_all_rows():
+    from laconic.solvers.additive_folds import open_fold, open_follower
+    from laconic.solvers.additive_path import PairRule, build
+    from laconic.solvers.additive_terms import PairGrids
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 5))
+    half = np.arange(1_500)
+    f = X[:, 0] + 1.5 * X[:, 2] * X[:, 3]
+    # the product of the last two shows in the first half of the rows alone
+    f[half] += 3.0 * X[half, 3] * X[half, 4]
+    y = (rng.random(3_000) < 1 / (1 + np.exp(-f))).astype(np.int64)
+    table, weight = Schema.learn(X).table, np.ones(3_000)
+    singles = single_terms(encode(table, learn_axes(table, weight, KnotRule(8))), weight)
+    plan, rule = AdditivePlan(2, TruncatedLogistic()), PairRule(PairGrids(singles, weight), 10)
+    model = build(plan, singles, y, weight, rule)
+    pairs = {term.columns for term in model.smoothness.terms.terms[5:]}
+    assert {(2, 3), (3, 4)} <= pairs
+    how = (half, y, weight, singles, rule, model.stages)
+    follower, judge = open_follower(plan, *how), open_fold(plan, *how)
+    own = follower.structure
+    strong = {t.columns for t, weak in zip(own.terms.terms, own.weak, strict=True) if not weak}
+    assert (2, 3) in strong
+    assert (3, 4) not in strong
+    known = {term.columns: t for t, term in enumerate(model.smoothness.terms.terms)}
+    for t in np.flatnonzero(~own.weak):
+        there = known[own.terms.terms[t].columns]
+        assert own.smoothness.bend[t] == model.stages[-1].smoothness.bend[there]
+    assert judge.structure.smoothness.bend[0] != model.stages[-1].smoothness.bend[0]
+
+
+def test_pairs_are_picked_beside_all_others():
+    """Two columns that nearly agree share what they tell with a third: another pair tells more."""
+    from laconic.solvers.additive_pairs import screen_pairs
+    from laconic.solvers.additive_path import _largest
+
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1_000, 6))
+    X[:, 1] = X[:, 0] + 0.1 * rng.normal(size=1_000)
+    f = 1.2 * X[:, 0] * X[:, 2] + 0.9 * X[:, 3] * X[:, 4]
+    y = (rng.random(1_000) < 1 / (1 + np.exp(-f))).astype(np.int64)
+    table, weight = Schema.learn(X).table, np.ones(1_000)
+    singles = single_terms(encode(table, learn_axes(table, weight, KnotRule(8))), weight)
+    plan = AdditivePlan(2, TruncatedLogistic())
+    smooth, point = evidence_fit(plan, singles, y, weight, Smoothness.start(singles))
+    problem = plan.problem(singles, y, weight, smooth.diagonal())
+    slopes = loss_slopes(problem, point.scores)
+    alone, _ = screen_pairs(singles, np.arange(6), *slopes)
+    assert set(alone[:2]) == {(0, 2), (1, 2)}
+    grids = pair_terms(singles, alone, weight)
+    (beside,) = _largest(plan, smooth, point, y, weight, grids, 10.0, 1)
+    assert beside.columns == (3, 4)
 
 
 def test_a_term_must_spare_its_price():
@@ -232,16 +351,14 @@ def test_price_of_a_term_has_the_unit_of_the_loss(costs):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_folds", "wanted"), [(4_000, 5, 5), (4_001, 5, 2), (5_003, 10, 4)]
+    ("n_rows", "n_folds", "wanted"), [(2_499, 5, 5), (2_500, 5, 2), (5_003, 10, 4)]
 )
 def test_judges_hold_out_a_third_of_many_rows(n_rows, n_folds, wanted):
     from laconic.estimators.additive_choice import Choosing, HeldOutRows
-    from laconic.solvers.additive_folds import Fold
 
     rows = HeldOutRows(np.arange(n_rows) % 2, np.ones(n_rows))
     parts = np.array_split(np.arange(n_rows), n_folds)
-    folds = [Fold(part, np.ones(n_rows), None, None) for part in parts]
-    assert Choosing(None, rows, [], "best", None, None)._n_judges(folds) == wanted
+    assert Choosing(None, rows, [], "best", None, None)._n_judges(parts) == wanted
 
 
 def test_a_fold_without_a_class_is_no_start_for_the_others():

@@ -22,10 +22,10 @@ FY the Fenchel-Young loss; every summand is >= 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import null_space
 from scipy.special import softmax, xlogy
 
 from laconic.criteria.gray_zone import TruncatedLogistic
@@ -78,7 +78,21 @@ def grid_roughness(first: Array, second: Array, mass: Array) -> Array:
     """Roughness on the cells of a grid: along each axis, averaged over the other one."""
     share = mass / max(float(mass.sum()), 1e-300)
     row, column = share.sum(axis=1), share.sum(axis=0)
-    return np.kron(first, np.diag(column)) + np.kron(np.diag(row), second)
+    a, b = mass.shape
+    out = np.zeros((a, b, a, b))
+    i, j = np.arange(a), np.arange(b)
+    out[:, j, :, j] = column[:, None, None] * first
+    out[i, :, i, :] += row[:, None, None] * second
+    return out.reshape(a * b, a * b)
+
+
+@lru_cache(maxsize=512)
+def grid_margins(rows: int, columns: int) -> Array:
+    """Cells of a grid in each of its rows, then in each of its columns: 0 or 1."""
+    row, column = np.divmod(np.arange(rows * columns), columns)
+    in_row = row[:, None] == np.arange(rows)
+    in_column = column[:, None] == np.arange(columns)
+    return np.concatenate([in_row, in_column], axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,7 @@ def whiten(gram: Array, roughness: Array, removed: Array) -> Shape:
     ``gram`` is the weighted mean of products of slot shares. Directions that no row sees (empty
     knots, absent levels) are not free coordinates: they take the smoothest values given the rest.
     """
-    keep = null_space((gram @ removed).T) if removed.shape[1] else np.eye(len(gram))
+    keep = _orthogonal_to(gram @ removed)
     inner = keep.T @ gram @ keep
     rough = keep.T @ roughness @ keep
     values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
@@ -109,14 +123,27 @@ def whiten(gram: Array, roughness: Array, removed: Array) -> Shape:
     scaled = vectors[:, seen] / np.sqrt(values[seen])
     unseen = vectors[:, ~seen]
     if unseen.shape[1]:
-        within = unseen.T @ rough @ unseen
-        scaled = scaled - unseen @ (
-            np.linalg.pinv(within, hermitian=True) @ (unseen.T @ rough @ scaled)
-        )
+        sizes, ways = np.linalg.eigh(unseen.T @ rough @ unseen)
+        sizes, ways = _above(sizes, ways)
+        toward = unseen @ ways
+        scaled = scaled - toward @ ((toward.T @ rough @ scaled) / sizes[:, None])
     bend, turn = np.linalg.eigh(scaled.T @ rough @ scaled)
     floor = 1e-10 * max(float(np.trace(roughness)), 1e-300)
     bend = np.where(bend > max(floor, 1e-9 * float(bend[-1])), bend, 0.0)
     return Shape(np.ascontiguousarray(keep @ (scaled @ turn)), bend)
+
+
+def _orthogonal_to(columns: Array) -> Array:
+    """Orthonormal basis of what is orthogonal to the columns."""
+    vectors, sizes, _ = np.linalg.svd(columns)
+    least = float(sizes.max(initial=0.0)) * max(columns.shape) * np.finfo(np.float64).eps
+    return np.asarray(vectors[:, int((sizes > least).sum()) :])
+
+
+def _above(sizes: Array, vectors: Array) -> tuple[Array, Array]:
+    """Eigenvalues that are not rounding beside the largest one, and their vectors."""
+    some = sizes > 1e-13 * float(sizes.max(initial=0.0))
+    return sizes[some], vectors[:, some]
 
 
 @dataclass(frozen=True)

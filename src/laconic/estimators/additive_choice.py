@@ -23,11 +23,12 @@ from laconic.solvers.additive_folds import (
     fold_scaled,
     follow,
     open_fold,
+    open_follower,
     path_start,
     path_step,
     standard_errors,
 )
-from laconic.solvers.additive_path import AdditivePlan, PairRule, Stage, Structure
+from laconic.solvers.additive_path import FEW_ROWS, AdditivePlan, PairRule, Stage, Structure
 from laconic.solvers.additive_terms import TermSet
 
 Array = NDArray[np.float64]
@@ -41,13 +42,13 @@ evidence asks for, must win."""
 _GOES_ON = 0.25
 """The next smaller amount is tried while the last one won by so many standard errors."""
 
-_MANY_ROWS, _JUDGED = 4_000, 0.35
-"""With more rows, as few folds as hold out this share of them judge (two of five); the others
-follow what those chose."""
+_JUDGED = 0.35
+"""Unless there are few rows, as few folds as hold out this share of them judge (two of five); the
+others follow what those chose."""
 
-_SOME_ROWS, _TERM_PRICE = 2_500, 0.25
-"""From so many rows on, a term must spare as much loss as so many rows that nothing is known of;
-the loss of fewer rows is too uncertain to weigh terms with."""
+_TERM_PRICE = 0.25
+"""Unless there are few rows, a term must spare as much loss as so many rows that nothing is known
+of."""
 
 _MOST_STEPS = 2
 """Doublings or halvings of all amounts of smoothness that are tried."""
@@ -130,9 +131,9 @@ class Choosing:
         if not given:
             return Choice()
         rule = replace(rule, together=structure.together)
-        folds = self._each(open_fold, given, weight, singles, rule, structure.stages)
-        n_judges = self._n_judges(folds)
-        judges, others = folds[:n_judges], folds[n_judges:]
+        n_judges, how = self._n_judges(given), (weight, singles, rule, structure.stages)
+        judges = self._each(open_fold, given[:n_judges], *how)
+        others = self._each(open_follower, given[n_judges:], *how)
         factor, judges = self._factor(judges)
         amount, judges = self._weak_amount(judges, structure.together)
         guess = Stage(judges[0].structure.smoothness, judges[0].point)
@@ -150,10 +151,10 @@ class Choosing:
         paths = self._each(follow, choice.others, *chosen)
         return replace(choice, paths=choice.paths + tuple(paths), others=())
 
-    def _n_judges(self, folds: Sequence[Fold]) -> int:
+    def _n_judges(self, folds: Sequence[Ints]) -> int:
         n = len(self.rows.y)
-        held_out = np.cumsum([len(fold.held_out) for fold in folds])
-        return len(folds) if n <= _MANY_ROWS else int((held_out < _JUDGED * n).sum()) + 1
+        held_out = np.cumsum([len(test) for test in folds])
+        return len(folds) if n < FEW_ROWS else int((held_out < _JUDGED * n).sum()) + 1
 
     def _path(self, paths: list[FoldPath]) -> tuple[list[PathPoint], list[FoldPath]]:
         """Points of growing group penalty, until they are hopeless."""
@@ -169,7 +170,7 @@ class Choosing:
     def _price(self) -> float:
         """What a term costs beside the mean loss of a row."""
         n = len(self.rows.y)
-        return _TERM_PRICE * self.rows.knowing_nothing / n if n >= _SOME_ROWS else 0.0
+        return _TERM_PRICE * self.rows.knowing_nothing / n if n >= FEW_ROWS else 0.0
 
     def _each(self, work: Callable[..., T], items: Sequence[object], *rest: object) -> list[T]:
         """``work(plan, item, y, *rest)`` for every item."""

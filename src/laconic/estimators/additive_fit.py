@@ -20,6 +20,7 @@ from laconic.estimators.forms import AdditiveScore, Link
 from laconic.solvers.additive import AdditivePoint, solve_additive
 from laconic.solvers.additive_evidence import Smoothness
 from laconic.solvers.additive_path import (
+    FEW_ROWS,
     MANY_PAIRS,
     AdditivePlan,
     PairRule,
@@ -39,9 +40,6 @@ CHOICE_ROWS = 50_000
 """Rows on which smoothness, pairs and group penalty are chosen; the final fit uses all of them."""
 
 _MOST_PAIRS = 600
-_MANY_ROWS = 2_500
-"""From here on more candidate pairs than columns: fewer rows hardly ever justify them."""
-
 _CHOICE_TOL = 1e-3
 """Relative gap of the fits that only tell which terms stay."""
 
@@ -85,7 +83,7 @@ class FitSettings:
         possible = d * (d - 1) // 2
         if self.pairs is not None:
             return PairRule(grids, min(self.pairs, possible), forced=True)
-        most = d if len(weight) < _MANY_ROWS else MANY_PAIRS * d
+        most = d if len(weight) < FEW_ROWS else MANY_PAIRS * d
         alone = self.group_penalty is not None
         return PairRule(grids, min(possible, max(10, most), _MOST_PAIRS), alone=alone)
 

@@ -255,7 +255,7 @@ class _Descent:
 
         p = self.problem
         terms = (model.rows, model.terms, work, *blocks, p.diagonal, p.group, p.monotone)
-        accuracy = 1e-3 if n_conjugate <= 6 else 1e-7
+        accuracy = 3e-2 if n_conjugate <= 6 else 1e-7
         done = sweeps(*terms, g, self.shift, *model.arrays, b, 3, _SETTLED, accuracy)
         if not n_conjugate or (done > 0 and p.n_scores == 1):
             return

@@ -4,11 +4,18 @@ The quadratic penalty of a term is a normal prior with two variances: one for it
 linear part. Both follow the generalised Fellner-Schall step (Wood and Fasiolo, *Biometrics* 73,
 2017),
 
-    l <- (rank - l tr(V S) + a) / (g'S g + a),        V = (H + D)^-1,
+    l <- (f + a) / (e + a / m),    f = rank - l tr(V S),  e = g'S g,  V = (H + D)^-1,
 
-which raises the marginal likelihood of the quadratic model, with a weak prior a. V is taken term by
-term: the posterior covariance between terms is left out, which keeps a step at the price of a
-sweep.
+which raises the marginal likelihood of the quadratic model under a gamma prior of mean m for l,
+worth a degrees of freedom. V is taken term by term: the posterior covariance between terms is left
+out, which keeps a step at the price of a sweep.
+
+The prior is weak, m = 1, where there are many rows. A few hundred rows cannot tell the amounts of
+many columns apart: each then frees or removes its term by chance. There the amounts of single
+columns are *drawn* to a common one. They come from one population, whose m and a all columns tell
+together (as the moderated variances of Smyth, *Statistical Applications in Genetics and Molecular
+Biology* 3, 2004): e l is chi-squared with f degrees of freedom, so that m e / f follows Fisher's F
+with f and a.
 
 How a shape may bend is chosen for each term as well. With r_j the roughness of coordinate j over
 that of the smoothest curved one, the prior precision of coordinate j is l r_j^p: p = 1 is the
@@ -19,11 +26,12 @@ largest marginal likelihood wins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from laconic.solvers.additive_terms import TermSet
 
@@ -31,9 +39,11 @@ Array = NDArray[np.float64]
 
 LEAST, MOST = 1e-3, 1e7
 
-# A weak gamma prior on every amount, worth a quarter of an observation of unit variance: without
-# it the marginal likelihood of a few hundred rows removes or frees terms too readily.
-_PRIOR_FREEDOM, _PRIOR_ENERGY = 0.25, 0.25
+_WEAKLY = 0.25
+"""Degrees of freedom of a weak prior of mean one."""
+
+_PULLS = 0.25 * 2.0 ** np.arange(6)
+"""Degrees of freedom among which the columns choose that of their common prior."""
 
 POWERS = (1.0, 0.5, 0.25)
 """Powers of the roughness among which marginal likelihood chooses for each term."""
@@ -50,21 +60,23 @@ _CLEARLY = 2.0
 class Smoothness:
     """Amounts of every term: ``bend`` on the rough coordinates, ``line`` on the others.
 
-    ``power`` is the power of the roughness that ``bend`` multiplies.
+    ``power`` is the power of the roughness that ``bend`` multiplies; ``drawn`` says whether single
+    columns are drawn to their common amount.
     """
 
     terms: TermSet
     bend: Array
     line: Array
     power: Array
+    drawn: bool = False
 
     @classmethod
-    def start(cls, terms: TermSet, fixed: float | None = None) -> Smoothness:
+    def start(cls, terms: TermSet, fixed: float | None = None, drawn: bool = False) -> Smoothness:
         """Equal amounts: ``fixed``, on second differences, or a first guess for the evidence."""
-        return cls(terms, *_equal(terms, 0, 0.1, fixed))
+        return cls(terms, *_equal(terms, 0, 0.1, fixed), drawn)
 
     def copy(self) -> Smoothness:
-        return Smoothness(self.terms, self.bend.copy(), self.line.copy(), self.power.copy())
+        return replace(self, bend=self.bend.copy(), line=self.line.copy(), power=self.power.copy())
 
     def extended(self, terms: TermSet, fixed: float | None = None) -> Smoothness:
         """The same amounts for the first terms, a (larger) first guess for the added ones."""
@@ -74,11 +86,12 @@ class Smoothness:
             np.append(self.bend, bend),
             np.append(self.line, line),
             np.append(self.power, power),
+            self.drawn,
         )
 
     def part(self, terms: TermSet, kept: NDArray[np.int64]) -> Smoothness:
         """The amounts of the kept terms, which are ``terms``."""
-        return Smoothness(terms, self.bend[kept], self.line[kept], self.power[kept])
+        return Smoothness(terms, self.bend[kept], self.line[kept], self.power[kept], self.drawn)
 
     def guided(self, other: Smoothness) -> Smoothness:
         """The amounts of ``other`` where it has a term of the same columns."""
@@ -119,16 +132,26 @@ class Smoothness:
         packed = self.terms.packed[1]
         rough = self.roughness()
         evidence_sums(packed, work, H, H_start, self.diagonal(), rough, point, sums)
-        for amounts, unit, part in (
-            (self.bend, self.units[work], sums[:, :3]),
-            (self.line, np.ones(len(work)), sums[:, 3:]),
-        ):
-            rank, variance, energy = part.T
+        alike = np.ones(len(work))
+        parts = (self.bend, self.units[work], sums[:, :3]), (self.line, alike, sums[:, 3:])
+        told = [_told_by(part, amounts[work], unit) for amounts, unit, part in parts]
+        pull, mean = self._prior(work, told)
+        for (amounts, unit, part), (freedom, energy) in zip(parts, told, strict=True):
             old = amounts[work]
-            freedom = np.maximum(rank - old * variance, 0.0) + _PRIOR_FREEDOM
-            wanted = freedom / (energy + _PRIOR_ENERGY / unit)
+            wanted = (freedom + pull) / (energy + pull / mean) / unit
             wanted = np.clip(np.clip(wanted, LEAST / unit, MOST / unit), old / 30.0, old * 30.0)
-            amounts[work] = np.where(rank > 0, wanted, old)
+            amounts[work] = np.where(part[:, 0] > 0, wanted, old)
+
+    def _prior(
+        self, work: NDArray[np.int64], told: list[tuple[Array, Array]]
+    ) -> tuple[Array, Array]:
+        """Degrees of freedom and mean of the prior of every term in ``work``."""
+        pull, mean = np.full(len(work), _WEAKLY), np.ones(len(work))
+        single = self.terms.packed[1].second[work] < 0
+        if self.drawn and single.any():
+            freedom, energy = (np.concatenate([part[k][single] for part in told]) for k in (0, 1))
+            pull[single], mean[single] = population(freedom, energy)
+        return pull, mean
 
     def choose_powers(
         self, point: Array, H: Array, H_start: NDArray[np.int64], work: NDArray[np.int64]
@@ -174,6 +197,39 @@ class Smoothness:
             diagonals.append(np.diagonal(block, axis1=1, axis2=2))
             places.append(np.arange(s, s + r))
         return np.hstack(told), np.hstack(diagonals), np.concatenate(places)
+
+
+def _told_by(sums: Array, amounts: Array, unit: Array) -> tuple[Array, Array]:
+    """Degrees of freedom that rows have determined, and the energy they found there."""
+    rank, variance, energy = sums.T
+    return np.maximum(rank - amounts * variance, 0.0), np.where(rank > 0, energy / unit, 0.0)
+
+
+def population(freedom: Array, energy: Array) -> tuple[float, float]:
+    """Degrees of freedom and mean of the gamma population that many amounts come from.
+
+    Amounts of which ``freedom`` numbers with ``energy`` tell: the density of m e / f is Fisher's F
+    with f and a, largest in m where
+
+        m sum_t (f_t + a) e_t / (a + m e_t) = sum_t f_t,
+
+    up to the weak prior of mean one.
+    """
+    some = freedom > 1e-3
+    f, e, a = freedom[some], energy[some], _PULLS[:, None]
+    mean = np.full((len(a), 1), (f.sum() + _WEAKLY) / (e.sum() + _WEAKLY))
+    for _ in range(50):
+        shared = ((f + a) * e / (a + mean * e)).sum(axis=1, keepdims=True)
+        before, mean = mean, (f.sum() + _WEAKLY) / (shared + _WEAKLY)
+        if (np.abs(mean - before) <= 1e-3 * mean).all():
+            break
+    densities = (
+        gammaln(0.5 * (f + a))
+        - gammaln(0.5 * a)
+        + 0.5 * (f * np.log(mean) + a * np.log(a) - (f + a) * np.log(a + mean * e))
+    )
+    best = int(densities.sum(axis=1).argmax())
+    return float(a[best, 0]), float(mean[best, 0])
 
 
 def _equal(

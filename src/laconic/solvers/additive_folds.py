@@ -112,12 +112,32 @@ def open_fold(
     ``guess``, from all rows, only saves time: the fit is certified to be within ``_FOLD_TOL`` of
     the optimum of its own rows.
     """
-    inside = weight.copy()
-    inside[held_out] = 0.0
-    structure = build(plan, singles, y, inside, pairs, guess)
+    fold = open_follower(plan, held_out, y, weight, singles, pairs, guess, settled=False)
+    structure, inside = fold.structure, fold.inside
     strong = structure.at_amount(np.inf)
     point = solve_at(plan, strong, y, inside, 0.0, strong.point, _FOLD_TOL).point
-    return Fold(held_out, inside, structure, structure.widened(point))
+    return replace(fold, point=structure.widened(point))
+
+
+def open_follower(
+    plan: AdditivePlan,
+    held_out: Ints,
+    y: Ints,
+    weight: Array,
+    singles: TermSet,
+    pairs: PairRule,
+    guess: Sequence[Stage],
+    settled: bool = True,
+) -> Fold:
+    """A fold that does not judge: its own pairs, amounts of smoothness from all rows, no fit yet.
+
+    Amounts are a number or two for each term, which many rows tell alike; a pair that only this
+    fold finds strong has none and is weak.
+    """
+    inside = weight.copy()
+    inside[held_out] = 0.0
+    structure = build(plan, singles, y, inside, pairs, guess, settled)
+    return Fold(held_out, inside, structure, structure.point)
 
 
 def fold_scaled(plan: AdditivePlan, fold: Fold, y: Ints, factor: float) -> Fold:
@@ -180,14 +200,13 @@ def follow(
 
     ``guess``, a fit on all rows at the same factor and amount, only saves time.
     """
-    if np.isfinite(amount) and fold.structure.weak.any():
-        structure = fold.structure.scaled(factor)
-        now = structure.at_amount(amount, fold.point)
-        starts = fold.point, guess.carried(structure.terms)
-        start = cheapest_start(plan, now, y, fold.inside, starts)
-        fold = fold_at_amount(plan, replace(fold, structure=structure, point=start), y, amount)
-    elif factor != 1.0:
-        fold = fold_scaled(plan, fold, y, factor)
+    structure = fold.structure.scaled(factor)
+    weak = np.isfinite(amount) and structure.weak.any()
+    now = structure.at_amount(amount if weak else np.inf, fold.point)
+    start = cheapest_start(plan, now, y, fold.inside, (now.point, guess.carried(now.terms)))
+    point = solve_at(plan, now, y, fold.inside, 0.0, start, _FOLD_TOL).point
+    point = point if weak else structure.widened(point)
+    fold = replace(fold, structure=structure, point=point)
     path = path_start(fold, amount)
     return path if ratio == 0.0 else path_step(plan, path, y, ratio).only(1)
 

@@ -40,8 +40,15 @@ _KEPT = 120
 _LEAST_NORM = 1e-3
 _NEGLIGIBLE = 1e-3
 _PAIR_COLUMNS = 120
-MANY_PAIRS = 2
-"""Candidate pairs for each column where the rows can tell so many."""
+FEW_ROWS = 2_500
+"""Fewer rows hardly ever justify more candidate pairs than columns, or tell amounts of smoothness
+of columns apart; their held-out losses are too uncertain to weigh terms with."""
+
+MANY_PAIRS, TOGETHER_PAIRS = 2, 3
+"""Candidate pairs for each column where the rows can tell so many; and where all of them together
+are known to be worth something."""
+
+_TOGETHER_MOST = 600
 
 _PAIR_EVIDENCE = 1.5
 _FEW_PAIRS = 45
@@ -80,6 +87,9 @@ class Stage:
 
     smoothness: Smoothness
     point: AdditivePoint
+
+    def has(self, term: Term) -> bool:
+        return any(own.columns == term.columns for own in self.smoothness.terms.terms)
 
     def carried(self, terms: TermSet) -> AdditivePoint:
         """The point on other terms: zero for those that are not known."""
@@ -219,21 +229,28 @@ def build(
     weight: Array,
     pairs: PairRule,
     guess: Sequence[Stage] = (),
+    settled: bool = False,
 ) -> Structure:
     """Terms, smoothness and group weights from the rows of ``singles``.
 
     ``guess`` are the stages of a structure on (nearly) the same rows: where the search starts.
+    ``settled`` takes its amounts of smoothness as they are; pairs that have none there are weak.
     """
     base = singles.subset(wide_screen(plan, singles, y, weight))
-    first = Smoothness.start(base, plan.smoothness)
-    smooth, point = _guessed_fit(plan, base, y, weight, first, None, guess[:1])
+    drawn = singles.rows.n_rows < FEW_ROWS
+    first = Smoothness.start(base, plan.smoothness, drawn)
+    smooth, point = _guessed_fit(plan, base, y, weight, first, None, guess[:1], settled)
     stages = [Stage(smooth, point)]
     strong, weak, together = pairs.candidates(plan, singles, smooth, y, weight, point)
+    if settled:
+        sure = [guess[-1].has(pair) for pair in strong]
+        weak = (*weak, *compress(strong, np.logical_not(sure)))
+        strong = tuple(compress(strong, sure))
     if strong:
         terms = base.extended(strong)
         first = smooth.extended(terms, plan.smoothness)
         start = _widened(point, terms)
-        smooth, point = _guessed_fit(plan, terms, y, weight, first, start, guess[1:])
+        smooth, point = _guessed_fit(plan, terms, y, weight, first, start, guess[1:], settled)
         stages.append(Stage(smooth, point))
     terms = smooth.terms.extended(weak)
     smooth = smooth.extended(terms, plan.smoothness)
@@ -251,14 +268,20 @@ def _guessed_fit(
     first: Smoothness,
     start: AdditivePoint | None,
     guess: Sequence[Stage],
+    settled: bool,
 ) -> tuple[Smoothness, AdditivePoint]:
-    """Evidence from ``first``; or from a guess, after a fit at its amounts, in few steps."""
+    """Evidence from ``first``; or from a guess, after a fit at its amounts, in few steps.
+
+    There are no such steps if the guess is ``settled``.
+    """
     if not guess or plan.smoothness is not None:
         return evidence_fit(plan, terms, y, weight, first, start)
     first = first.guided(guess[0].smoothness)
     plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
     problem = plain.problem(terms, y, weight, first.diagonal())
     point = solve_additive(problem, guess[0].carried(terms), tol=_GUESS_TOL, max_iter=12).point
+    if settled:
+        return first, point
     return evidence_fit(plan, terms, y, weight, first, point, _GUIDED_STEPS)
 
 
@@ -281,6 +304,32 @@ def _widened(point: AdditivePoint, terms: TermSet) -> AdditivePoint:
     g = np.zeros((len(point.coordinates), terms.n_coordinates))
     g[:, : point.coordinates.shape[1]] = point.coordinates
     return AdditivePoint(point.intercept, g, point.scores)
+
+
+def _largest(
+    plan: AdditivePlan,
+    smooth: Smoothness,
+    point: AdditivePoint,
+    y: Ints,
+    weight: Array,
+    pairs: tuple[Term, ...],
+    amount: float,
+    most: int,
+) -> tuple[Term, ...]:
+    """The ``most`` pairs with the largest spread in a fit of all of them at one common amount.
+
+    Beside all others a pair shows what only it tells; alone also what others tell better.
+    """
+    n, d = len(pairs), len(smooth.terms.terms)
+    if n <= most:
+        return pairs
+    terms = smooth.terms.extended(pairs)
+    amounts, weak = smooth.extended(terms, plan.smoothness), np.arange(d + n) >= d
+    every = Structure(terms, amounts, np.ones(d + n), _widened(point, terms), weak)
+    now = every.at_amount(amount)
+    found = solve_at(plan, now, y, weight, 0.0, now.point, _GUESS_TOL).point
+    largest = np.argsort(-term_norms(terms, found)[d:], kind="stable")[:most]
+    return tuple(pairs[k] for k in np.sort(largest))
 
 
 @dataclass(frozen=True)
@@ -327,8 +376,11 @@ class PairRule:
             told = plan.smoothness is None and not (every or self.alone or any(plan.signs))
             diagonal = smooth.diagonal()
             together = amount_together(base, diagonal, slopes, curves) if told else np.inf
-        most = max(self.most, MANY_PAIRS * len(base.terms)) if together < np.inf else self.most
+        most = self.most if together == np.inf else _TOGETHER_MOST
         more = self.grids(pairs if every else pairs[: int((gains[:most] > 0).sum())])
+        if together < np.inf:
+            most = TOGETHER_PAIRS * len(base.terms)
+            more = _largest(plan, smooth, point, y, weight, more, together, most)
         table = log_bayes_factors(singles.extended(more), len(singles.terms), slopes, curves)
         strong = table.max(axis=1, initial=-np.inf) > _PAIR_EVIDENCE * np.log(max(1, len(pairs)))
         weak = ~strong & np.isfinite(table).all(axis=1) & (not self.alone)

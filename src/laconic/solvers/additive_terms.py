@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.criteria.additive import Shape, bending, grid_roughness, whiten
+from laconic.criteria.additive import Shape, bending, grid_margins, grid_roughness, whiten
 from laconic.data.axes import Axis, CategoryAxis, KnotAxis
 from laconic.data.knots import CoarseAxis, EncodedRows, coarsen
 
@@ -240,14 +240,8 @@ def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Array) -
             if j not in bends:
                 bends[j] = bending(axis, margin)
         roughness = grid_roughness(bends[pairs[t][0]], bends[pairs[t][1]], mass)
-        margins = np.concatenate(
-            [
-                np.kron(np.eye(a.size), np.ones((b.size, 1))),
-                np.kron(np.ones((a.size, 1)), np.eye(b.size)),
-            ],
-            axis=1,
-        )
-        terms.append(Term(pairs[t], (a, b), whiten(gram, roughness, margins)))
+        shape = whiten(gram, roughness, grid_margins(a.size, b.size))
+        terms.append(Term(pairs[t], (a, b), shape))
     return tuple(terms)
 
 
