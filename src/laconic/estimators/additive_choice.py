@@ -43,7 +43,7 @@ _GOES_ON = 0.25
 """The next smaller amount is tried while the last one won by so many standard errors."""
 
 _JUDGED = 0.35
-"""Unless there are few rows, as few folds as hold out this share of them judge (two of five); the
+"""Unless there are few rows, as few folds judge as hold out this share of them (two of five); the
 others follow what those chose."""
 
 _TERM_PRICE = 0.25

@@ -135,23 +135,17 @@ class Smoothness:
         alike = np.ones(len(work))
         parts = (self.bend, self.units[work], sums[:, :3]), (self.line, alike, sums[:, 3:])
         told = [_told_by(part, amounts[work], unit) for amounts, unit, part in parts]
-        pull, mean = self._prior(work, told)
+        drawn = self.drawn & (self.terms.packed[1].second[work] < 0)
+        both = (np.concatenate([part[k][drawn] for part in told]) for k in (0, 1))
+        common = population(*both) if drawn.any() else (_WEAKLY, 1.0)
         for (amounts, unit, part), (freedom, energy) in zip(parts, told, strict=True):
+            # a term on its own may become as smooth as it likes, a line not as flat
+            pull = np.where(drawn, common[0], _WEAKLY)
+            mean = np.where(drawn, common[1], unit**2)
             old = amounts[work]
             wanted = (freedom + pull) / (energy + pull / mean) / unit
             wanted = np.clip(np.clip(wanted, LEAST / unit, MOST / unit), old / 30.0, old * 30.0)
             amounts[work] = np.where(part[:, 0] > 0, wanted, old)
-
-    def _prior(
-        self, work: NDArray[np.int64], told: list[tuple[Array, Array]]
-    ) -> tuple[Array, Array]:
-        """Degrees of freedom and mean of the prior of every term in ``work``."""
-        pull, mean = np.full(len(work), _WEAKLY), np.ones(len(work))
-        single = self.terms.packed[1].second[work] < 0
-        if self.drawn and single.any():
-            freedom, energy = (np.concatenate([part[k][single] for part in told]) for k in (0, 1))
-            pull[single], mean[single] = population(freedom, energy)
-        return pull, mean
 
     def choose_powers(
         self, point: Array, H: Array, H_start: NDArray[np.int64], work: NDArray[np.int64]
