@@ -129,8 +129,8 @@ def _jackknife(columns: tuple[int, ...], folds: Sequence[FoldPath]) -> Array | N
         return None
     curves: list[Array | None] = []
     for fold in folds:
-        place = [t for t, term in enumerate(fold.terms.terms) if term.columns == columns]
-        curves.append(fold.terms.values(place[0], fold.coordinates[0]) if place else None)
+        place = fold.terms.place_of.get(columns)
+        curves.append(None if place is None else fold.terms.values(place, fold.coordinates[0]))
     known = [c for c in curves if c is not None]
     if not known:
         return None

@@ -95,7 +95,7 @@ class Smoothness:
 
     def guided(self, other: Smoothness) -> Smoothness:
         """The amounts of ``other`` where it has a term of the same columns."""
-        known = {term.columns: t for t, term in enumerate(other.terms.terms)}
+        known = other.terms.place_of
         out = self.copy()
         for t, term in enumerate(self.terms.terms):
             if term.columns in known:
@@ -236,8 +236,7 @@ def _equal(
 
 def roughness_units(terms: TermSet) -> Array:
     """Roughness of the smoothest curved shape of unit variance: the unit of a term's amount."""
-    out = np.ones(len(terms.terms))
-    for t, term in enumerate(terms.terms):
-        bent = term.shape.rough[term.shape.rough > 0]
-        out[t] = bent.min() if len(bent) else 1.0
-    return out
+    out = np.full(len(terms.terms), np.inf)
+    bent = terms.rough > 0
+    np.minimum.at(out, terms.owner[bent], terms.rough[bent])
+    return np.where(np.isfinite(out), out, 1.0)

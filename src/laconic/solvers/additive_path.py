@@ -89,14 +89,14 @@ class Stage:
     point: AdditivePoint
 
     def has(self, term: Term) -> bool:
-        return any(own.columns == term.columns for own in self.smoothness.terms.terms)
+        return term.columns in self.smoothness.terms.place_of
 
     def carried(self, terms: TermSet) -> AdditivePoint:
         """The point on other terms: zero for those that are not known."""
         from laconic.solvers.hot_additive_rows import score_change
 
         own, point = self.smoothness.terms, self.point
-        known = {term.columns: t for t, term in enumerate(own.terms)}
+        known = own.place_of
         g = np.zeros((len(point.coordinates), terms.n_coordinates))
         for t, term in enumerate(terms.terms):
             if term.columns in known:

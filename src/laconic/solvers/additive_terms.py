@@ -59,6 +59,11 @@ class TermSet:
         return CoarseRows(self.rows, self.coarse) if self.places is None else self.places
 
     @cached_property
+    def place_of(self) -> dict[tuple[int, ...], int]:
+        """Place of the term of given columns."""
+        return {term.columns: t for t, term in enumerate(self.terms)}
+
+    @cached_property
     def rank(self) -> NDArray[np.int64]:
         return np.array([t.shape.rank for t in self.terms], dtype=np.int64)
 

@@ -38,6 +38,26 @@ def factor(
 
 
 @njit(cache=True, nogil=True)
+def decouple(terms: Terms, work: Ints, H: Array, H_start: Ints, D: Array, much: float) -> None:
+    """Coordinates penalised ``much`` more than they curve keep the diagonal of their block alone.
+
+    What they share with another coordinate is at most 1 / ``much`` of the curvature of the two;
+    the factors of what is left take a fraction of the time.
+    """
+    for w in range(work.shape[0]):
+        r = terms.rank[work[w]]
+        s = terms.start[work[w]]
+        blocks = H[H_start[w] : H_start[w + 1]].reshape(-1, r, r)
+        for k in range(blocks.shape[0]):
+            for j in range(r):
+                if D[s + j] > much * blocks[k, j, j]:
+                    own = blocks[k, j, j]
+                    blocks[k, j, :] = 0.0
+                    blocks[k, :, j] = 0.0
+                    blocks[k, j, j] = own
+
+
+@njit(cache=True, nogil=True)
 def forward(
     upper: Array,
     x: Array,
