@@ -204,6 +204,7 @@ class Choosing:
     def _weak_amount(self, folds: list[Fold], together: float) -> tuple[float, list[Fold]]:
         """Common amount of the weak pairs and the folds at it; infinite unless clearly worth it.
 
+        Pairs that many rows want at all they want at the second amount too.
         Where evidence asks for an amount of all pairs ``together``, that is it.
         """
         if not any(fold.structure.weak.any() for fold in folds):
@@ -214,7 +215,7 @@ class Choosing:
         chosen = now = folds
         # a function of all pairs together shows only once all of them are nearly free
         every = all(fold.structure.every_pair for fold in folds)
-        for amount in AMOUNTS:
+        for amount in AMOUNTS if len(self.rows.y) < FEW_ROWS else AMOUNTS[1:]:
             now = self._each(fold_at_amount, now, amount)
             point = self._judged(amount, now)
             better = not best.within(point, _GOES_ON)
