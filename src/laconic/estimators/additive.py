@@ -86,8 +86,8 @@ class SparseAdditiveClassifier(TableClassifier):
         The group penalty chooses the terms and then leaves: the chosen ones are fitted without it
         (relaxed lasso, Meinshausen 2007), in every fold as in the end. False: it also shrinks them.
     cv : int, splitter or iterable, default=5
-        Folds that judge the path; with more than 4,000 rows the first two of five (those that hold
-        out a third of the rows), which the others follow.
+        Folds that judge the path; from 2,500 rows on the first two of five (those that hold out a
+        third of the rows), which the others follow.
     tol : float, default=1e-5
         The optimiser stops when the duality gap is below ``tol`` times the objective.
     n_jobs : int, default=None
