@@ -10,7 +10,8 @@ which raises the marginal likelihood of the quadratic model under a gamma prior 
 worth a degrees of freedom. V is taken term by term: the posterior covariance between terms is left
 out, which keeps a step at the price of a sweep.
 
-The prior is weak, m = 1, where there are many rows. A few hundred rows cannot tell the amounts of
+The prior is weak where there are many rows: m = 1 for a line, and so large for a bend that it may
+become as smooth as it likes. A few hundred rows cannot tell the amounts of
 many columns apart: each then frees or removes its term by chance. There the amounts of single
 columns are *drawn* to a common one. They come from one population, whose m and a all columns tell
 together (as the moderated variances of Smyth, *Statistical Applications in Genetics and Molecular
@@ -40,7 +41,7 @@ Array = NDArray[np.float64]
 LEAST, MOST = 1e-3, 1e7
 
 _WEAKLY = 0.25
-"""Degrees of freedom of a weak prior of mean one."""
+"""Degrees of freedom of a weak prior."""
 
 _PULLS = 0.25 * 2.0 ** np.arange(6)
 """Degrees of freedom among which the columns choose that of their common prior."""
@@ -135,11 +136,10 @@ class Smoothness:
         alike = np.ones(len(work))
         parts = (self.bend, self.units[work], sums[:, :3]), (self.line, alike, sums[:, 3:])
         told = [_told_by(part, amounts[work], unit) for amounts, unit, part in parts]
-        drawn = self.drawn & (self.terms.packed[1].second[work] < 0)
+        drawn = self.drawn & (packed.second[work] < 0)
         both = (np.concatenate([part[k][drawn] for part in told]) for k in (0, 1))
         common = population(*both) if drawn.any() else (_WEAKLY, 1.0)
         for (amounts, unit, part), (freedom, energy) in zip(parts, told, strict=True):
-            # a term on its own may become as smooth as it likes, a line not as flat
             pull = np.where(drawn, common[0], _WEAKLY)
             mean = np.where(drawn, common[1], unit**2)
             old = amounts[work]
