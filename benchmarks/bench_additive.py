@@ -61,8 +61,8 @@ def read(name: str) -> tuple[Any, np.ndarray]:
     return X, (text == positive).astype(int)
 
 
-SEED = 3
-"""Settings of the library were chosen on splits with seeds 0, 1 and 4; these are others."""
+SEED = 11
+"""Settings of the library were chosen on splits with seeds 0, 1, 4, 5 and 9; these are others."""
 
 
 def folds(X: Any, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
