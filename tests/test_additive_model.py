@@ -268,7 +268,7 @@ def test_folds_that_do_not_judge_follow(monkeypatch):
 
 
 def test_a_fold_that_follows_has_its_own_pairs_and_the_amounts_of_all_rows():
-    from laconic.solvers.additive_folds import open_fold, open_follower
+    from laconic.solvers.additive_folds import open_fold
     from laconic.solvers.additive_path import PairRule, build
     from laconic.solvers.additive_terms import PairGrids
 
@@ -286,7 +286,7 @@ def test_a_fold_that_follows_has_its_own_pairs_and_the_amounts_of_all_rows():
     pairs = {term.columns for term in model.smoothness.terms.terms[5:]}
     assert {(2, 3), (3, 4)} <= pairs
     how = (half, y, weight, singles, rule, model.stages)
-    follower, judge = open_follower(plan, *how), open_fold(plan, *how)
+    follower, judge = open_fold(plan, *how, settled=True), open_fold(plan, *how)
     own = follower.structure
     strong = {t.columns for t, weak in zip(own.terms.terms, own.weak, strict=True) if not weak}
     assert (2, 3) in strong

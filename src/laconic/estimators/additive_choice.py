@@ -23,7 +23,6 @@ from laconic.solvers.additive_folds import (
     fold_scaled,
     follow,
     open_fold,
-    open_follower,
     path_start,
     path_step,
     standard_errors,
@@ -133,7 +132,7 @@ class Choosing:
         rule = replace(rule, together=structure.together)
         n_judges, how = self._n_judges(given), (weight, singles, rule, structure.stages)
         judges = self._each(open_fold, given[:n_judges], *how)
-        others = self._each(open_follower, given[n_judges:], *how)
+        others = self._each(open_fold, given[n_judges:], *how, True)
         factor, judges = self._factor(judges)
         amount, judges = self._weak_amount(judges, structure.together)
         guess = Stage(judges[0].structure.smoothness, judges[0].point)

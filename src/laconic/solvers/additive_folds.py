@@ -106,38 +106,23 @@ def open_fold(
     singles: TermSet,
     pairs: PairRule,
     guess: Sequence[Stage],
+    settled: bool = False,
 ) -> Fold:
     """Repeat everything without the held-out rows; fit without weak pairs.
 
     ``guess``, from all rows, only saves time: the fit is certified to be within ``_FOLD_TOL`` of
-    the optimum of its own rows.
-    """
-    fold = open_follower(plan, held_out, y, weight, singles, pairs, guess, settled=False)
-    structure, inside = fold.structure, fold.inside
-    strong = structure.at_amount(np.inf)
-    point = solve_at(plan, strong, y, inside, 0.0, strong.point, _FOLD_TOL).point
-    return replace(fold, point=structure.widened(point))
-
-
-def open_follower(
-    plan: AdditivePlan,
-    held_out: Ints,
-    y: Ints,
-    weight: Array,
-    singles: TermSet,
-    pairs: PairRule,
-    guess: Sequence[Stage],
-    settled: bool = True,
-) -> Fold:
-    """A fold that does not judge: its own pairs, amounts of smoothness from all rows, no fit yet.
-
-    Amounts are a number or two for each term, which many rows tell alike; a pair that only this
-    fold finds strong has none and is weak.
+    the optimum of its own rows. A fold that does not judge has its own pairs, but is ``settled``
+    in its amounts of smoothness, a number or two for each term, which many rows tell alike; it
+    will be fitted when it follows.
     """
     inside = weight.copy()
     inside[held_out] = 0.0
     structure = build(plan, singles, y, inside, pairs, guess, settled)
-    return Fold(held_out, inside, structure, structure.point)
+    if settled:
+        return Fold(held_out, inside, structure, structure.point)
+    strong = structure.at_amount(np.inf)
+    point = solve_at(plan, strong, y, inside, 0.0, strong.point, _FOLD_TOL).point
+    return Fold(held_out, inside, structure, structure.widened(point))
 
 
 def fold_scaled(plan: AdditivePlan, fold: Fold, y: Ints, factor: float) -> Fold:
