@@ -298,6 +298,27 @@ def test_a_fold_that_follows_has_its_own_pairs_and_the_amounts_of_all_rows():
     assert judge.structure.smoothness.bend[0] != model.stages[-1].smoothness.bend[0]
 
 
+def test_coordinates_penalised_far_more_than_they_curve_are_on_their_own():
+    from laconic.solvers.hot_additive_blocks import decouple
+
+    terms, _, _ = terms_of(300)
+    packed, work = terms.packed[1], np.array([0, 4], dtype=np.int64)
+    rng = np.random.default_rng(0)
+    D = np.resize([0.01, 1e4, 1.0], terms.n_coordinates)
+    given = [np.atleast_2d(np.cov(rng.normal(size=(r, 50)))) for r in terms.rank[work]]
+    H = np.concatenate([block.ravel() for block in given])
+    decouple(packed, work, H, np.cumsum([0, *(b.size for b in given)]), D, 30.0)
+    at = 0
+    for t, block in zip(work, given, strict=True):
+        found = H[at : at + block.size].reshape(block.shape)
+        at += block.size
+        alone = D[terms.owner == t] > 30.0 * np.diag(block)
+        assert alone.any()
+        assert not alone.all()
+        together = ~(alone[:, None] | alone) | np.eye(len(block), dtype=bool)
+        np.testing.assert_array_equal(found, np.where(together, block, 0.0))
+
+
 def test_pairs_are_picked_beside_all_others():
     """Two columns that nearly agree share what they tell with a third: another pair tells more."""
     from laconic.solvers.additive_pairs import screen_pairs
