@@ -267,37 +267,6 @@ def test_folds_that_do_not_judge_follow(monkeypatch):
         assert len(at_once.scores) == len(at_once.coordinates) == 1
 
 
-def test_a_fold_that_follows_has_its_own_pairs_and_the_amounts_of_all_rows():
-    from laconic.solvers.additive_folds import open_fold
-    from laconic.solvers.additive_path import PairRule, build
-    from laconic.solvers.additive_terms import PairGrids
-
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3_000, 5))
-    half = np.arange(1_500)
-    f = X[:, 0] + 1.5 * X[:, 2] * X[:, 3]
-    # the product of the last two shows in the first half of the rows alone
-    f[half] += 3.0 * X[half, 3] * X[half, 4]
-    y = (rng.random(3_000) < 1 / (1 + np.exp(-f))).astype(np.int64)
-    table, weight = Schema.learn(X).table, np.ones(3_000)
-    singles = single_terms(encode(table, learn_axes(table, weight, KnotRule(8))), weight)
-    plan, rule = AdditivePlan(2, TruncatedLogistic()), PairRule(PairGrids(singles, weight), 10)
-    model = build(plan, singles, y, weight, rule)
-    pairs = {term.columns for term in model.smoothness.terms.terms[5:]}
-    assert {(2, 3), (3, 4)} <= pairs
-    how = (half, y, weight, singles, rule, model.stages)
-    follower, judge = open_fold(plan, *how, settled=True), open_fold(plan, *how)
-    own = follower.structure
-    strong = {t.columns for t, weak in zip(own.terms.terms, own.weak, strict=True) if not weak}
-    assert (2, 3) in strong
-    assert (3, 4) not in strong
-    known = {term.columns: t for t, term in enumerate(model.smoothness.terms.terms)}
-    for t in np.flatnonzero(~own.weak):
-        there = known[own.terms.terms[t].columns]
-        assert own.smoothness.bend[t] == model.stages[-1].smoothness.bend[there]
-    assert judge.structure.smoothness.bend[0] != model.stages[-1].smoothness.bend[0]
-
-
 def test_coordinates_penalised_far_more_than_they_curve_are_on_their_own():
     from laconic.solvers.hot_additive_blocks import decouple
 
@@ -378,10 +347,12 @@ def test_price_of_a_term_has_the_unit_of_the_loss(costs):
 )
 def test_judges_hold_out_enough_rows(n_rows, n_folds, wanted):
     from laconic.estimators.additive_choice import Choosing, HeldOutRows
+    from laconic.solvers.additive_folds import Fold
 
     rows = HeldOutRows(np.arange(n_rows) % 2, np.ones(n_rows))
     parts = np.array_split(np.arange(n_rows), n_folds)
-    assert Choosing(None, rows, [], "best", None, None)._n_judges(parts) == wanted
+    folds = [Fold(part, np.ones(n_rows), None, None) for part in parts]
+    assert Choosing(None, rows, [], "best", None, None)._n_judges(folds) == wanted
 
 
 def test_a_fold_without_a_class_is_no_start_for_the_others():

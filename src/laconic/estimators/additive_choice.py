@@ -130,9 +130,9 @@ class Choosing:
         if not given:
             return Choice()
         rule = replace(rule, together=structure.together)
-        n_judges, how = self._n_judges(given), (weight, singles, rule, structure.stages)
-        judges = self._each(open_fold, given[:n_judges], *how)
-        others = self._each(open_fold, given[n_judges:], *how, True)
+        folds = self._each(open_fold, given, weight, singles, rule, structure.stages)
+        n_judges = self._n_judges(folds)
+        judges, others = folds[:n_judges], folds[n_judges:]
         factor, judges = self._factor(judges)
         amount, judges = self._weak_amount(judges, structure.together)
         guess = Stage(judges[0].structure.smoothness, judges[0].point)
@@ -150,9 +150,9 @@ class Choosing:
         paths = self._each(follow, choice.others, *chosen)
         return replace(choice, paths=choice.paths + tuple(paths), others=())
 
-    def _n_judges(self, folds: Sequence[Ints]) -> int:
+    def _n_judges(self, folds: Sequence[Fold]) -> int:
         n = len(self.rows.y)
-        held_out = np.cumsum([len(test) for test in folds])
+        held_out = np.cumsum([len(fold.held_out) for fold in folds])
         return len(folds) if n < FEW_ROWS else int((held_out < _JUDGED * n).sum()) + 1
 
     def _path(self, paths: list[FoldPath]) -> tuple[list[PathPoint], list[FoldPath]]:

@@ -106,20 +106,15 @@ def open_fold(
     singles: TermSet,
     pairs: PairRule,
     guess: Sequence[Stage],
-    settled: bool = False,
 ) -> Fold:
     """Repeat everything without the held-out rows; fit without weak pairs.
 
     ``guess``, from all rows, only saves time: the fit is certified to be within ``_FOLD_TOL`` of
-    the optimum of its own rows. A fold that does not judge has its own pairs, but is ``settled``
-    in its amounts of smoothness, a number or two for each term, which many rows tell alike; it
-    will be fitted when it follows.
+    the optimum of its own rows.
     """
     inside = weight.copy()
     inside[held_out] = 0.0
-    structure = build(plan, singles, y, inside, pairs, guess, settled)
-    if settled:
-        return Fold(held_out, inside, structure, structure.point)
+    structure = build(plan, singles, y, inside, pairs, guess)
     strong = structure.at_amount(np.inf)
     point = solve_at(plan, strong, y, inside, 0.0, strong.point, _FOLD_TOL).point
     return Fold(held_out, inside, structure, structure.widened(point))

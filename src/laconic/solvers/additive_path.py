@@ -88,9 +88,6 @@ class Stage:
     smoothness: Smoothness
     point: AdditivePoint
 
-    def has(self, term: Term) -> bool:
-        return term.columns in self.smoothness.terms.place_of
-
     def carried(self, terms: TermSet) -> AdditivePoint:
         """The point on other terms: zero for those that are not known."""
         from laconic.solvers.hot_additive_rows import score_change
@@ -229,28 +226,22 @@ def build(
     weight: Array,
     pairs: PairRule,
     guess: Sequence[Stage] = (),
-    settled: bool = False,
 ) -> Structure:
     """Terms, smoothness and group weights from the rows of ``singles``.
 
     ``guess`` are the stages of a structure on (nearly) the same rows: where the search starts.
-    ``settled`` takes its amounts of smoothness as they are; pairs that have none there are weak.
     """
     base = singles.subset(wide_screen(plan, singles, y, weight))
     drawn = singles.rows.n_rows < FEW_ROWS
     first = Smoothness.start(base, plan.smoothness, drawn)
-    smooth, point = _guessed_fit(plan, base, y, weight, first, None, guess[:1], settled)
+    smooth, point = _guessed_fit(plan, base, y, weight, first, None, guess[:1])
     stages = [Stage(smooth, point)]
     strong, weak, together = pairs.candidates(plan, singles, smooth, y, weight, point)
-    if settled:
-        sure = [guess[-1].has(pair) for pair in strong]
-        weak = (*weak, *compress(strong, np.logical_not(sure)))
-        strong = tuple(compress(strong, sure))
     if strong:
         terms = base.extended(strong)
         first = smooth.extended(terms, plan.smoothness)
         start = _widened(point, terms)
-        smooth, point = _guessed_fit(plan, terms, y, weight, first, start, guess[1:], settled)
+        smooth, point = _guessed_fit(plan, terms, y, weight, first, start, guess[1:])
         stages.append(Stage(smooth, point))
     terms = smooth.terms.extended(weak)
     smooth = smooth.extended(terms, plan.smoothness)
@@ -268,20 +259,14 @@ def _guessed_fit(
     first: Smoothness,
     start: AdditivePoint | None,
     guess: Sequence[Stage],
-    settled: bool,
 ) -> tuple[Smoothness, AdditivePoint]:
-    """Evidence from ``first``; or from a guess, after a fit at its amounts, in few steps.
-
-    There are no such steps if the guess is ``settled``.
-    """
+    """Evidence from ``first``; or from a guess, after a fit at its amounts, in few steps."""
     if not guess or plan.smoothness is not None:
         return evidence_fit(plan, terms, y, weight, first, start)
     first = first.guided(guess[0].smoothness)
     plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
     problem = plain.problem(terms, y, weight, first.diagonal())
     point = solve_additive(problem, guess[0].carried(terms), tol=_GUESS_TOL, max_iter=12).point
-    if settled:
-        return first, point
     return evidence_fit(plan, terms, y, weight, first, point, _GUIDED_STEPS)
 
 
