@@ -11,9 +11,9 @@ worth a degrees of freedom. V is taken term by term: the posterior covariance be
 out, which keeps a step at the price of a sweep.
 
 The prior is weak where there are many rows: m = 1 for a line, and so large for a bend that it may
-become as smooth as it likes. A few hundred rows cannot tell the amounts of
-many columns apart: each then frees or removes its term by chance. There the amounts of single
-columns are *drawn* to a common one. They come from one population, whose m and a all columns tell
+become as smooth as it likes. A few hundred rows cannot tell the amounts of many columns apart: each
+then frees or removes its term by chance. There the amounts of single columns are *drawn* to a
+common one. They come from one population, whose m and a all columns tell
 together (as the moderated variances of Smyth, *Statistical Applications in Genetics and Molecular
 Biology* 3, 2004): e l is chi-squared with f degrees of freedom, so that m e / f follows Fisher's F
 with f and a.
