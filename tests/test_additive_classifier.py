@@ -183,7 +183,7 @@ def test_relaxed_terms_are_fitted_without_the_group_penalty():
 def test_negligible_terms_are_dropped():
     from types import SimpleNamespace
 
-    from laconic.solvers.additive_path import support
+    from laconic.solvers.additive_structure import support
 
     terms = SimpleNamespace(owner=np.array([0, 1, 1, 2, 3]), terms=(None,) * 4)
     point = SimpleNamespace(coordinates=np.array([[2.0, 0.003, 0.004, 1e-6, 0.0]]))
@@ -257,7 +257,7 @@ def test_a_guess_is_carried_by_columns():
     from laconic.data.knots import KnotRule, encode, learn_axes
     from laconic.solvers.additive import AdditivePoint
     from laconic.solvers.additive_evidence import Smoothness
-    from laconic.solvers.additive_path import Stage
+    from laconic.solvers.additive_structure import Stage
     from laconic.solvers.additive_terms import pair_terms, single_terms
 
     draw = np.random.default_rng(0)
@@ -288,7 +288,7 @@ def test_weak_pairs_share_one_amount():
     from laconic.data.knots import KnotRule, encode, learn_axes
     from laconic.solvers.additive import AdditivePoint
     from laconic.solvers.additive_evidence import Smoothness, roughness_units
-    from laconic.solvers.additive_path import Structure
+    from laconic.solvers.additive_structure import Structure
     from laconic.solvers.additive_terms import pair_terms, single_terms
 
     X = np.random.default_rng(0).normal(size=(80, 2))

@@ -100,7 +100,7 @@ def _log_loss(model, X, y):
 
 def test_signs_and_given_smoothness_leave_pairs_to_held_out_rows(monkeypatch):
     monkeypatch.setattr(
-        "laconic.solvers.additive_path.amount_together",
+        "laconic.solvers.additive_candidates.amount_together",
         lambda *_: pytest.fail("evidence for free, smooth terms does not hold here"),
     )
     rng = np.random.default_rng(0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from laconic.criteria.decisions import expected_costs
+from laconic.solvers.additive_candidates import PairRule
 from laconic.solvers.additive_folds import (
     AMOUNTS,
     RATIOS,
@@ -27,7 +28,7 @@ from laconic.solvers.additive_folds import (
     path_step,
     standard_errors,
 )
-from laconic.solvers.additive_path import FEW_ROWS, AdditivePlan, PairRule, Stage, Structure
+from laconic.solvers.additive_structure import FEW_ROWS, AdditivePlan, Stage, Structure
 from laconic.solvers.additive_terms import TermSet
 
 Array = NDArray[np.float64]
@@ -135,8 +136,9 @@ class Choosing:
         judges, others = folds[:n_judges], folds[n_judges:]
         factor, judges = self._factor(judges)
         amount, judges = self._weak_amount(judges, structure.together)
-        guess = Stage(judges[0].structure.smoothness, judges[0].point)
-        points, paths = self._path([path_start(fold, amount) for fold in judges])
+        starts = [path_start(fold, amount) for fold in judges]
+        guess = Stage(starts[0].fold.structure.smoothness, starts[0].fold.point)
+        points, paths = self._path(starts)
         at = choose(points, self.selection, self.max_terms, self._price)
         chosen = tuple(path.only(at) for path in paths)
         return Choice(factor, amount, tuple(points), at, chosen, tuple(others), guess)

@@ -18,16 +18,18 @@ from laconic.estimators.additive_shapes import FittedTerm, fitted_terms
 from laconic.estimators.contract import Training
 from laconic.estimators.forms import AdditiveScore, Link
 from laconic.solvers.additive import AdditivePoint, solve_additive
+from laconic.solvers.additive_build import build
+from laconic.solvers.additive_candidates import MANY_PAIRS, PairRule
 from laconic.solvers.additive_evidence import Smoothness
-from laconic.solvers.additive_path import (
+from laconic.solvers.additive_folds import fold_tol, ratios_below
+from laconic.solvers.additive_structure import (
     FEW_ROWS,
-    MANY_PAIRS,
     AdditivePlan,
-    PairRule,
     Structure,
-    build,
-    cheapest_start,
+    adaptive_weights,
+    near_start,
     solve_at,
+    stepped_to,
     support,
 )
 from laconic.solvers.additive_terms import PairGrids, TermSet, pair_terms, single_terms, slot_masses
@@ -185,13 +187,12 @@ def _at_amount(
     settings: FitSettings, structure: Structure, choice: Choice, y: Ints, weight: Array
 ) -> Structure:
     """The structure, fitted with its weak pairs at the chosen amount, or without them."""
-    if not structure.weak.any() or not np.isfinite(choice.amount):
-        return structure.at_amount(np.inf)
-    now = structure.at_amount(choice.amount)
-    starts = [now.point] if choice.guess is None else [now.point, choice.guess.carried(now.terms)]
-    start = cheapest_start(settings.plan, now, y, weight, starts)
-    point = solve_at(settings.plan, now, y, weight, 0.0, start, _CHOICE_TOL).point
-    return structure.at_amount(choice.amount, point)
+    now = structure.at_amount(choice.amount if structure.weak.any() else np.inf)
+    if not choice.points:
+        return now
+    start = near_start(settings.plan, now, y, weight, choice.guess)
+    point = solve_at(settings.plan, now, y, weight, 0.0, start, fold_tol(y)).point
+    return replace(now, group_weights=adaptive_weights(now.terms, point), point=point)
 
 
 def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
@@ -214,7 +215,7 @@ def _final(
     """The certified fit of the terms that the penalty leaves, and those terms."""
     chosen, kept, point = _chosen_terms(settings, structure, y, weight, ratio)
     if len(kept):
-        structure = structure.part(kept, point)
+        structure = structure.part(kept, structure.point if settings.relaxed else point)
     share = 0.0 if settings.relaxed and len(kept) else chosen
     polish = len(y) <= _POLISHED_ROWS
     solution = solve_at(
@@ -234,7 +235,13 @@ def _chosen_terms(
         ).point
         return support(structure.terms, found), found
 
-    kept, point = at(ratio)
+    if settings.relaxed and settings.group_penalty is None:
+        # as the folds did
+        ratios = (*ratios_below(ratio), ratio) if ratio > 0.0 else ()
+        point = stepped_to(settings.plan, structure, y, weight, ratios, structure.point)
+        kept = support(structure.terms, point)
+    else:
+        kept, point = at(ratio)
     most = settings.max_terms
     if most is None or len(kept) <= most:
         return ratio, kept, point

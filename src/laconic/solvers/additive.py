@@ -113,6 +113,8 @@ class _Descent:
         work = self._first_work()
         # amounts that still move, or a loose target, do not deserve an exact Newton step
         n_conjugate = 3 if on_curvature is not None else 6 if tol > 1e-4 else 30
+        # a gap costs little beside a Newton step, which leaves far less than it has gained
+        worth = 3.0 if tol > 1e-4 else 0.3
         small = 0
         n_iter = 0
         while n_iter < max_iter:
@@ -129,7 +131,7 @@ class _Descent:
                     continue
                 why = "gap"
                 break
-            if decrease > 0.3 * tol * abs(self.value) and n_iter % 8:
+            if decrease > worth * tol * abs(self.value) and n_iter % 8:
                 continue
             self.theta = theta = slopes_by_term(self.problem.terms, self.state.slopes)
             gap = certified_gap(self.problem, self.point, self.state.slopes, theta)
@@ -172,7 +174,10 @@ class _Descent:
 
     def _alive(self, work: NDArray[np.int64]) -> NDArray[np.int64]:
         """Terms that the evidence has not switched off; the others stay at their tiny values."""
-        return work[self.problem.penalty.norms(self.g)[work] > 1e-3]
+        alive = work[self.problem.penalty.norms(self.g)[work] > 1e-3]
+        if len(alive) < len(work):
+            self.preconditioner = None
+        return alive
 
     def _grown(self, work: NDArray[np.int64], theta: Array) -> NDArray[np.int64]:
         penalty = self.problem.penalty
@@ -239,7 +244,7 @@ class _Descent:
         if self.preconditioner is None:
             uneven = self.problem.kinked
             self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
-        stop = 1e-10 if exactly else 1e-2
+        stop = 1e-10 if exactly else 3e-2
         inner = (model.rows, model.terms, work, *self.preconditioner.arrays, penalty)
         conjugate_steps(*inner, g, self.shift, *model.arrays, b, n_steps, stop)
 
@@ -268,9 +273,11 @@ class _Descent:
             # the sweeps lowered an upper bound of the model; from here on it is the model
             curved(model.curves, model.change, model.residual)
         free = work[(self.shift[work] < np.inf) & (p.monotone[work] == 0)]
-        self.preconditioner = None
+        # an older preconditioner will do unless the group penalties have changed what is free
+        held = p.group[work].any()
+        self.preconditioner = None if held else self.preconditioner
         self._conjugate(free, g, b, model, n_conjugate, n_conjugate > 30)
-        self.preconditioner = None
+        self.preconditioner = None if held else self.preconditioner
         sweeps(*terms, g, self.shift, *model.arrays, b, 1, _SETTLED, accuracy)
 
     def _curvature_blocks(

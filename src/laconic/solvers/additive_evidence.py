@@ -79,9 +79,17 @@ class Smoothness:
     def copy(self) -> Smoothness:
         return replace(self, bend=self.bend.copy(), line=self.line.copy(), power=self.power.copy())
 
-    def extended(self, terms: TermSet, fixed: float | None = None) -> Smoothness:
-        """The same amounts for the first terms, a (larger) first guess for the added ones."""
-        bend, line, power = _equal(terms, len(self.terms.terms), 1.0, fixed)
+    def extended(
+        self, terms: TermSet, fixed: float | None = None, guess: Array | None = None
+    ) -> Smoothness:
+        """The same amounts for the first terms, a (larger) first guess for the added ones.
+
+        ``guess``, if given, are their amounts in units of their terms, at the middle power.
+        """
+        known = len(self.terms.terms)
+        bend, line, power = _equal(terms, known, 1.0, fixed)
+        if guess is not None and fixed is None:
+            bend, power = guess / roughness_units(terms)[known:], np.full(len(guess), WANDERING)
         return Smoothness(
             terms,
             np.append(self.bend, bend),

@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.solvers.additive import AdditivePoint
-from laconic.solvers.additive_path import (
+from laconic.solvers.additive_build import build
+from laconic.solvers.additive_candidates import PairRule
+from laconic.solvers.additive_structure import (
+    FEW_ROWS,
     AdditivePlan,
-    PairRule,
     Stage,
     Structure,
-    build,
-    cheapest_start,
+    near_start,
     solve_at,
+    stepped_to,
     support,
 )
 from laconic.solvers.additive_terms import TermSet
@@ -30,7 +32,8 @@ RATIOS = (0.0, 1e-4, 3e-4, 1e-3, 5e-3, 2.5e-2, 1e-1)
 AMOUNTS = (400.0, 60.0, 10.0, 1.5, 0.25, 0.05)
 """Common amounts of smoothness of the weak pairs, tried in turn while held-out rows gain."""
 
-_PATH_TOL, _FOLD_TOL = 1e-2, 1e-2
+_TOL, _TOL_OF_FEW = 1e-2, 1e-3
+"""Relative gaps of the fits that are compared; those of few rows cost little."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +75,14 @@ class Fold:
 
 @dataclass(frozen=True)
 class FoldPath:
-    """What one fold brings: held-out scores, numbers of terms and shapes along its path."""
+    """What one fold brings: held-out scores, numbers of terms and shapes along its path.
+
+    ``fold`` is at the last group penalty, ``shown`` the last point of its path.
+    """
 
     fold: Fold
     kept: Ints
+    shown: AdditivePoint
     scores: tuple[Array, ...]
     n_terms: tuple[int, ...]
     coordinates: tuple[Array, ...]
@@ -98,6 +105,11 @@ class FoldPath:
         )
 
 
+def fold_tol(y: Ints) -> float:
+    """Relative gap to which a fold is fitted."""
+    return _TOL_OF_FEW if len(y) < FEW_ROWS else _TOL
+
+
 def open_fold(
     plan: AdditivePlan,
     held_out: Ints,
@@ -109,14 +121,14 @@ def open_fold(
 ) -> Fold:
     """Repeat everything without the held-out rows; fit without weak pairs.
 
-    ``guess``, from all rows, only saves time: the fit is certified to be within ``_FOLD_TOL`` of
+    ``guess``, from all rows, only saves time: the fit is certified to be within ``fold_tol`` of
     the optimum of its own rows.
     """
     inside = weight.copy()
     inside[held_out] = 0.0
     structure = build(plan, singles, y, inside, pairs, guess)
     strong = structure.at_amount(np.inf)
-    point = solve_at(plan, strong, y, inside, 0.0, strong.point, _FOLD_TOL).point
+    point = solve_at(plan, strong, y, inside, 0.0, strong.point, fold_tol(y)).point
     return Fold(held_out, inside, structure, structure.widened(point))
 
 
@@ -124,7 +136,7 @@ def fold_scaled(plan: AdditivePlan, fold: Fold, y: Ints, factor: float) -> Fold:
     """The same fold, without weak pairs, with all amounts of smoothness times ``factor``."""
     structure = fold.structure.scaled(factor)
     strong = structure.at_amount(np.inf, fold.point)
-    point = solve_at(plan, strong, y, fold.inside, 0.0, strong.point, _FOLD_TOL).point
+    point = solve_at(plan, strong, y, fold.inside, 0.0, strong.point, fold_tol(y)).point
     return replace(fold, structure=structure, point=structure.widened(point))
 
 
@@ -133,7 +145,7 @@ def fold_at_amount(plan: AdditivePlan, fold: Fold, y: Ints, amount: float) -> Fo
     if not fold.structure.weak.any():
         return fold
     now = fold.structure.at_amount(amount, fold.point)
-    point = solve_at(plan, now, y, fold.inside, 0.0, fold.point, _FOLD_TOL).point
+    point = solve_at(plan, now, y, fold.inside, 0.0, fold.point, fold_tol(y)).point
     return replace(fold, point=point)
 
 
@@ -143,27 +155,33 @@ def path_start(fold: Fold, amount: float) -> FoldPath:
     point = structure.point
     chosen = replace(fold, structure=structure, point=point)
     kept = support(structure.terms, point)
-    return FoldPath(chosen, kept, (fold.scores,), (len(kept),), (point.coordinates,))
+    return FoldPath(chosen, kept, point, (fold.scores,), (len(kept),), (point.coordinates,))
 
 
-def path_step(plan: AdditivePlan, path: FoldPath, y: Ints, ratio: float) -> FoldPath:
-    """One larger group penalty; its terms are refitted without it if the plan is relaxed."""
-    fold = path.fold
-    tol = _PATH_TOL if plan.relaxed else _FOLD_TOL
-    point = solve_at(plan, fold.structure, y, fold.inside, ratio, fold.point, tol).point
-    kept = support(fold.structure.terms, point)
-    scores, shapes = point.scores[:, fold.held_out], point.coordinates
-    if plan.relaxed and np.array_equal(kept, path.kept):
-        scores, shapes = path.scores[-1], path.coordinates[-1]
-    elif plan.relaxed:
-        shown = refit(plan, fold.structure, y, fold.inside, kept, point)
-        scores, shapes = shown.scores[:, fold.held_out], shown.coordinates
+def path_step(
+    plan: AdditivePlan, path: FoldPath, y: Ints, ratio: float, through: Sequence[float] = ()
+) -> FoldPath:
+    """One larger group penalty; its terms are refitted without it if the plan is relaxed.
+
+    ``through`` are the group penalties between the last one and this one.
+    """
+    fold, structure = path.fold, path.fold.structure
+    if plan.relaxed:
+        ratios = (*through, ratio)
+        point = stepped_to(plan, structure, y, fold.inside, ratios, fold.point)
+    else:
+        point = solve_at(plan, structure, y, fold.inside, ratio, fold.point, fold_tol(y)).point
+    kept, shown = support(structure.terms, point), point
+    if plan.relaxed:
+        same = np.array_equal(kept, path.kept)
+        shown = path.shown if same else refit(plan, structure, y, fold.inside, kept, path.shown)
     return FoldPath(
         replace(fold, point=point),
         kept,
-        (*path.scores, scores),
+        shown,
+        (*path.scores, shown.scores[:, fold.held_out]),
         (*path.n_terms, len(kept)),
-        (*path.coordinates, shapes),
+        (*path.coordinates, shown.coordinates),
     )
 
 
@@ -183,12 +201,19 @@ def follow(
     structure = fold.structure.scaled(factor)
     weak = np.isfinite(amount) and structure.weak.any()
     now = structure.at_amount(amount if weak else np.inf, fold.point)
-    start = cheapest_start(plan, now, y, fold.inside, (now.point, guess.carried(now.terms)))
-    point = solve_at(plan, now, y, fold.inside, 0.0, start, _FOLD_TOL).point
+    start = near_start(plan, now, y, fold.inside, guess)
+    point = solve_at(plan, now, y, fold.inside, 0.0, start, fold_tol(y)).point
     point = point if weak else structure.widened(point)
     fold = replace(fold, structure=structure, point=point)
     path = path_start(fold, amount)
-    return path if ratio == 0.0 else path_step(plan, path, y, ratio).only(1)
+    if ratio == 0.0:
+        return path
+    return path_step(plan, path, y, ratio, ratios_below(ratio)).only(1)
+
+
+def ratios_below(ratio: float) -> tuple[float, ...]:
+    """Group penalties of the path before ``ratio``."""
+    return tuple(before for before in RATIOS if 0.0 < before < ratio)
 
 
 def refit(
@@ -201,7 +226,7 @@ def refit(
 ) -> AdditivePoint:
     """The kept terms without group penalty, the others at zero."""
     part = structure.part(kept, start)
-    point = solve_at(plan, part, y, weight, 0.0, part.point, _FOLD_TOL).point
+    point = solve_at(plan, part, y, weight, 0.0, part.point, fold_tol(y)).point
     g = np.zeros_like(start.coordinates)
     g[:, np.isin(structure.terms.owner, kept)] = point.coordinates
     return AdditivePoint(point.intercept, g, point.scores)

@@ -116,7 +116,8 @@ def _marked(size: int, places: Ints) -> NDArray[np.bool_]:
 
 
 def _taken(store: NDArray[T], which: Ints, kept: Ints) -> NDArray[T]:
+    from laconic.solvers.hot_additive_rows import take_rows
+
     out = np.empty((len(which), len(kept)), dtype=store.dtype)
-    for new, old in enumerate(which):
-        np.take(store[old], kept, out=out[new])
+    take_rows(store, which, kept, out)
     return out

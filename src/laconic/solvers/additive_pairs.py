@@ -16,6 +16,9 @@ _RIDGE = 1.0
 _FEW_LEVELS = 2.0
 """Levels of a column, but for the first, up to which one matrix product is faster than tables."""
 
+_AMOUNTS = 10.0 ** np.arange(-2.0, 4.5, 0.5)
+"""Amounts of smoothness, in units of the term, at which evidence is looked at."""
+
 _EMPTY = 1e-12
 """Share of all curvature below which a difference of sums is zero."""
 
@@ -70,7 +73,7 @@ def all_gains(
 
 
 def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) -> Array:
-    """log of (evidence with the term / evidence without it) at every amount of a grid.
+    """log of (evidence with the term / evidence without it) at every one of ``_AMOUNTS``.
 
     One row for each term from ``first`` on; -inf for terms that no row sees.
 
@@ -83,9 +86,8 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
 
     rows, packed = terms.packed
     work = np.arange(first, len(terms.terms))
-    amounts = 10.0 ** np.arange(-2.0, 4.5, 0.5)
     if len(work) == 0:
-        return np.zeros((0, len(amounts)))
+        return np.zeros((0, len(_AMOUNTS)))
     theta = slopes_by_term(terms, slopes, work)
     K, rank = len(slopes), packed.rank[work]
     H_start = np.concatenate([[0], np.cumsum(K * rank**2)]).astype(np.int64)
@@ -93,7 +95,7 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
     pad = int((packed.size[work] + packed.width[work] + 2).max())
     curvature_blocks(rows, packed, work, curves, H, H_start, np.empty(pad * pad))
     units = roughness_units(terms)
-    out = np.full((len(work), len(amounts)), -np.inf)
+    out = np.full((len(work), len(_AMOUNTS)), -np.inf)
     for w, t in enumerate(work):
         r, s = int(rank[w]), int(packed.start[t])
         if r == 0:
@@ -101,7 +103,12 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Array, curves: Array) 
         blocks = H[H_start[w] : H_start[w + 1]].reshape(K, r, r)
         h = np.diagonal(blocks, axis1=1, axis2=2)
         rough = (np.maximum(terms.rough[s : s + r], units[t]) / units[t]) ** WANDERING
-        prior = amounts[:, None, None] * rough
+        prior = _AMOUNTS[:, None, None] * rough
         value = theta[:, s : s + r] ** 2 / (h + prior) - np.log1p(h / prior)
         out[w] = 0.5 * value.sum(axis=(1, 2))
     return out
+
+
+def best_amounts(log_factors: Array) -> Array:
+    """The amount with the largest Bayes factor of every term."""
+    return np.asarray(_AMOUNTS[log_factors.argmax(axis=1)])

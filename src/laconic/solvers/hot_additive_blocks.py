@@ -11,6 +11,8 @@ from laconic.solvers.hot_additive_rows import Terms
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_ON_THEIR_OWN = 30.0
+
 
 @njit(cache=True, nogil=True)
 def factor(
@@ -218,22 +220,37 @@ def _add_variances(
     H: Array,
     diagonal: Array,
     upper: Array,
+    told: Ints,
     unit: Array,
     out: Array,
 ) -> None:
-    """out[j] += (H + D)^-1 [j, j], the posterior variance of coordinate j."""
-    r = diagonal.shape[0]
-    factor(H, diagonal, 0.0, upper)
-    for j in range(r):
-        unit[:r] = 0.0
-        unit[j] = 1.0
+    """out[j] += (H + D)^-1 [j, j], the posterior variance of coordinate j.
+
+    Coordinates penalised ``_ON_THEIR_OWN`` times more than they curve are left on their own (see
+    :func:`decouple`); ``upper``, ``told`` and ``unit`` are room for the work on the others.
+    """
+    n = 0
+    for j in range(diagonal.shape[0]):
+        if diagonal[j] > _ON_THEIR_OWN * H[j, j]:
+            out[j] += 1.0 / (H[j, j] + diagonal[j])
+        else:
+            told[n] = j
+            n += 1
+    factors = upper[: n * n].reshape(n, n)
+    for a in range(n):
+        for c in range(a, n):
+            factors[a, c] = H[told[a], told[c]]
+    factor(factors, diagonal[told[:n]], 0.0, factors)
+    for a in range(n):
+        unit[:n] = 0.0
+        unit[a] = 1.0
         total = 0.0
-        for k in range(j, r):
-            unit[k] /= upper[k, k]
+        for k in range(a, n):
+            unit[k] /= factors[k, k]
             total += unit[k] * unit[k]
-            for i in range(k + 1, r):
-                unit[i] -= upper[k, i] * unit[k]
-        out[j] += total
+            for i in range(k + 1, n):
+                unit[i] -= factors[k, i] * unit[k]
+        out[told[a]] += total
 
 
 @njit(cache=True, nogil=True)
@@ -254,17 +271,17 @@ def evidence_sums(
         most = max(most, terms.rank[work[w]])
     square = np.empty(most * most)
     unit = np.empty(most)
+    told = np.empty(most, np.int64)
     variance = np.empty(most)
     for w in range(work.shape[0]):
         t = work[w]
         r = terms.rank[t]
         s = terms.start[t]
         variance[:r] = 0.0
-        upper = square[: r * r].reshape(r, r)
         for k in range(K):
             at = H_start[w] + k * r * r
             block = H[at : at + r * r].reshape(r, r)
-            _add_variances(block, D[s : s + r], upper, unit, variance)
+            _add_variances(block, D[s : s + r], square, told, unit, variance)
         out[w, :] = 0.0
         for j in range(r):
             energy = 0.0

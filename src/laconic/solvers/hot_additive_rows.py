@@ -9,7 +9,7 @@ the end, where it adds nothing.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -57,6 +57,15 @@ class Terms(NamedTuple):
     basis_start: NDArray[np.int64]
     basis: NDArray[np.float64]
     knots: NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def take_rows(store: NDArray[Any], which: Ints, kept: Ints, out: NDArray[Any]) -> None:
+    """out[k, i] = store[which[k], kept[i]]."""
+    for k in range(which.shape[0]):
+        line = store[which[k]]
+        for i in range(kept.shape[0]):
+            out[k, i] = line[kept[i]]
 
 
 @njit(cache=True, nogil=True)
