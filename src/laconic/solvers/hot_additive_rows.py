@@ -27,6 +27,10 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+_CALLED = 64
+"""Entries of a basis from which on a library's product is worth its call."""
+
+
 class Rows(NamedTuple):
     """Encoded rows; and, for the columns that pairs read, their place on the coarse axis.
 
@@ -300,7 +304,12 @@ def score_change(
             s = terms.start[t]
             sums = buffer[: m + terms.width[t] + 2]
             sums[:] = 0.0
-            sums[:m] = np.dot(B, g[k, s : s + r])
+            if m * r > _CALLED:
+                sums[:m] = np.dot(B, g[k, s : s + r])
+            else:
+                for c in range(m):
+                    for j in range(r):
+                        sums[c] += B[c, j] * g[k, s + j]
             _add_only(rows, terms, t, sums, change[k])
 
 
