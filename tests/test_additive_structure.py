@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from laconic.criteria.additive import grid_margins, whiten, whiten_all
 from laconic.criteria.gray_zone import TruncatedLogistic
 from laconic.data.columns import Schema
 from laconic.data.knots import KnotRule, encode, learn_axes
@@ -150,3 +151,40 @@ def test_building_starts_strong_pairs_at_their_own_amounts(monkeypatch):
     tried = np.log10((structure.smoothness.bend * roughness_units(structure.terms))[strong])
     np.testing.assert_allclose(2 * tried, np.round(2 * tried), atol=1e-9)
     np.testing.assert_array_equal(structure.smoothness.power[strong], WANDERING)
+
+
+def test_shapes_do_not_depend_on_which_are_made_together():
+    """Grids with and without empty cells and rows, alone and together, against the conditions."""
+    rng = np.random.default_rng(0)
+    grams, roughnesses = [], []
+    for seen in (12, 12, 7, 4, 1):
+        share = np.bincount(rng.integers(0, seen, 60), minlength=12) / 60
+        grams.append(np.diag(share))
+        Q = rng.normal(size=(12, 12))
+        roughnesses.append(Q @ Q.T)
+    removed = grid_margins(3, 4)
+    together = whiten_all(np.stack(grams), np.stack(roughnesses), removed)
+    for gram, roughness, shape in zip(grams, roughnesses, together, strict=True):
+        alone = whiten(gram, roughness, removed)
+        np.testing.assert_array_equal(shape.basis, alone.basis)
+        np.testing.assert_array_equal(shape.rough, alone.rough)
+        inner = shape.basis.T @ gram @ shape.basis
+        np.testing.assert_allclose(inner, np.eye(shape.rank), atol=1e-9)
+        np.testing.assert_allclose(shape.basis.T @ gram @ removed, 0.0, atol=1e-9)
+        rough = shape.basis.T @ roughness @ shape.basis
+        slack = 1e-7 * (1.0 + np.abs(rough).max(initial=0.0))
+        np.testing.assert_allclose(rough, np.diag(shape.rough), atol=slack)
+    assert [shape.rank for shape in together] == [6, 6, 2, 0, 0]
+
+
+def test_grids_do_not_depend_on_how_many_are_made_in_one_go(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    X[:, 3] = X[:, 3] > 0
+    singles, weight = singles_of(X)
+    pairs = [(0, 1), (0, 3), (1, 2), (2, 3), (0, 2)]
+    many = pair_terms(singles, pairs, weight)
+    monkeypatch.setattr("laconic.solvers.additive_terms._WHITENED", 1)
+    for one, other in zip(many, pair_terms(singles, pairs, weight), strict=True):
+        assert one.columns == other.columns
+        np.testing.assert_array_equal(one.shape.basis, other.shape.basis)
+        np.testing.assert_array_equal(one.shape.rough, other.shape.rough)

@@ -21,6 +21,7 @@ FY the Fenchel-Young loss; every summand is >= 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -113,37 +114,59 @@ def whiten(gram: Array, roughness: Array, removed: Array) -> Shape:
     ``gram`` is the weighted mean of products of slot shares. Directions that no row sees (empty
     knots, absent levels) are not free coordinates: they take the smoothest values given the rest.
     """
-    keep = _orthogonal_to(gram @ removed)
-    inner = keep.T @ gram @ keep
-    rough = keep.T @ roughness @ keep
-    values, vectors = np.linalg.eigh(0.5 * (inner + inner.T))
-    seen = values > 1e-9 * max(float(np.trace(gram)), 1e-300)
-    if not seen.any():
-        return Shape(np.zeros((len(gram), 0)), np.zeros(0))
-    scaled = vectors[:, seen] / np.sqrt(values[seen])
-    unseen = vectors[:, ~seen]
-    if unseen.shape[1]:
-        sizes, ways = np.linalg.eigh(unseen.T @ rough @ unseen)
-        sizes, ways = _above(sizes, ways)
-        toward = unseen @ ways
-        scaled = scaled - toward @ ((toward.T @ rough @ scaled) / sizes[:, None])
-    bend, turn = np.linalg.eigh(scaled.T @ rough @ scaled)
-    floor = 1e-10 * max(float(np.trace(roughness)), 1e-300)
-    bend = np.where(bend > max(floor, 1e-9 * float(bend[-1])), bend, 0.0)
-    return Shape(np.ascontiguousarray(keep @ (scaled @ turn)), bend)
+    return whiten_all(gram[None], roughness[None], removed)[0]
 
 
-def _orthogonal_to(columns: Array) -> Array:
-    """Orthonormal basis of what is orthogonal to the columns."""
-    vectors, sizes, _ = np.linalg.svd(columns)
-    least = float(sizes.max(initial=0.0)) * max(columns.shape) * np.finfo(np.float64).eps
-    return np.asarray(vectors[:, int((sizes > least).sum()) :])
+def whiten_all(grams: Array, roughness: Array, removed: Array) -> list[Shape]:
+    """The same for many terms of equal size: (terms, slots, slots) each.
+
+    Every matrix is treated on its own: the result does not depend on which ones come together.
+    """
+    vectors, sizes, _ = np.linalg.svd(grams @ removed)
+    columns = grams.shape[1], removed.shape[1]
+    least = sizes.max(axis=1, initial=0.0) * max(columns) * np.finfo(np.float64).eps
+    n_removed = (sizes > least[:, None]).sum(axis=1)
+    shapes: list[Shape] = [Shape(np.zeros((grams.shape[1], 0)), np.zeros(0))] * len(grams)
+    for n in np.unique(n_removed):
+        some = np.flatnonzero(n_removed == n)
+        keep = np.ascontiguousarray(vectors[some][:, :, n:])
+        for k, shape in _whiten_inside(grams[some], roughness[some], keep):
+            shapes[some[k]] = shape
+    return shapes
 
 
-def _above(sizes: Array, vectors: Array) -> tuple[Array, Array]:
-    """Eigenvalues that are not rounding beside the largest one, and their vectors."""
-    some = sizes > 1e-13 * float(sizes.max(initial=0.0))
-    return sizes[some], vectors[:, some]
+def _whiten_inside(grams: Array, roughness: Array, keep: Array) -> Iterator[tuple[int, Shape]]:
+    """Place and shape of every term that a row sees, in the orthonormal bases ``keep``."""
+    inner, rough = _turned(grams, keep), _turned(roughness, keep)
+    values, vectors = np.linalg.eigh(0.5 * (inner + inner.mT))
+    total = np.maximum(np.trace(grams, axis1=1, axis2=2), 1e-300)
+    floor = 1e-10 * np.maximum(np.trace(roughness, axis1=1, axis2=2), 1e-300)
+    n_seen = (values > 1e-9 * total[:, None]).sum(axis=1)
+    for n in np.unique(n_seen[n_seen > 0]):
+        some = np.flatnonzero(n_seen == n)
+        # eigenvalues grow: those that rows see are the last ones
+        scaled = vectors[some][:, :, -n:] / np.sqrt(values[some][:, None, -n:])
+        scaled = _smoothest(scaled, vectors[some][:, :, :-n], rough[some])
+        bend, turn = np.linalg.eigh(_turned(rough[some], scaled))
+        bases = keep[some] @ (scaled @ turn)
+        for k, basis, sizes in zip(some, bases, bend, strict=True):
+            straight = sizes <= max(float(floor[k]), 1e-9 * float(sizes[-1]))
+            yield int(k), Shape(np.ascontiguousarray(basis), np.where(straight, 0.0, sizes))
+
+
+def _smoothest(scaled: Array, unseen: Array, rough: Array) -> Array:
+    """``scaled`` plus the directions that no row sees which make it least rough."""
+    if unseen.shape[2] == 0:
+        return scaled
+    sizes, ways = np.linalg.eigh(_turned(rough, unseen))
+    some = sizes > 1e-13 * sizes.max(axis=1, keepdims=True, initial=0.0)
+    inverse = np.where(some, 1.0 / np.where(some, sizes, 1.0), 0.0)
+    toward = unseen @ ways
+    return np.asarray(scaled - toward @ (inverse[:, :, None] * (toward.mT @ rough @ scaled)))
+
+
+def _turned(matrices: Array, bases: Array) -> Array:
+    return np.asarray(bases.mT @ matrices @ bases)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.criteria.additive import Shape, bending, grid_margins, grid_roughness, whiten
+from laconic.criteria.additive import (
+    Shape,
+    bending,
+    grid_margins,
+    grid_roughness,
+    whiten,
+    whiten_all,
+)
 from laconic.data.axes import Axis, CategoryAxis, KnotAxis
 from laconic.data.knots import CoarseAxis, EncodedRows, coarsen
 
@@ -28,17 +35,17 @@ class Term:
     axes: tuple[Axis, ...]
     shape: Shape
 
-    @property
+    @cached_property
     def size(self) -> int:
         return len(self.shape.basis)
 
-    @property
+    @cached_property
     def n_knots(self) -> int:
         """Knots of a line; 0 for categories and grids."""
         axis = self.axes[0]
         return len(axis.knots) if isinstance(axis, KnotAxis) and len(self.axes) == 1 else 0
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Slots of the second axis; 0 for a term of one column."""
         return self.axes[1].size if len(self.axes) == 2 else 0
@@ -186,6 +193,9 @@ def bare(columns: Sequence[tuple[int, ...]], axes: Sequence[tuple[Axis, ...]]) -
 
 _PAIR_CATEGORIES, _PAIR_KNOTS = 8, (5, 12)
 
+_WHITENED = 1_000_000
+"""Entries of the Gram matrices that are treated in one go."""
+
 
 def _pair_slots(axis: Axis, total: float) -> int:
     """Slots of an axis in a grid: a grid has their square, and rows must fill it."""
@@ -225,29 +235,52 @@ def single_terms(
 
 def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Array) -> tuple[Term, ...]:
     """Grids of two columns, orthogonal on the rows to every function of one of the two."""
-    from laconic.solvers.hot_additive_rows import slot_products
-
     axes = [(base.coarse[a].axis, base.coarse[b].axis) for a, b in pairs]
-    packed = bare(pairs, axes)
-    plain = base.coarse_rows.packed(pairs)
-    total = float(weight.sum())
-    bends: dict[int, Array] = {}
-    terms = []
+    by_size: dict[tuple[int, int], list[int]] = {}
     for t, (a, b) in enumerate(axes):
+        by_size.setdefault((a.size, b.size), []).append(t)
+    grams, terms = _GridGrams(base, pairs, axes, weight), {}
+    for (rows, columns), places in by_size.items():
+        few = max(1, _WHITENED // (rows * columns) ** 2)
+        for at in range(0, len(places), few):
+            found = [grams.of(t) for t in places[at : at + few]]
+            gram, rough = (np.stack(part) for part in zip(*found, strict=True))
+            shapes = whiten_all(gram, rough, grid_margins(rows, columns))
+            for t, shape in zip(places[at : at + few], shapes, strict=True):
+                terms[t] = Term(pairs[t], axes[t], shape)
+    return tuple(terms[t] for t in range(len(pairs)))
+
+
+class _GridGrams:
+    """Gram and roughness matrices of grids of two columns."""
+
+    def __init__(
+        self,
+        base: TermSet,
+        pairs: Sequence[tuple[int, int]],
+        axes: Sequence[tuple[Axis, Axis]],
+        weight: Array,
+    ) -> None:
+        self._pairs, self._axes, self._weight = pairs, axes, weight
+        self._packed = bare(pairs, axes)
+        self._rows = base.coarse_rows.packed(pairs)
+        self._bends: dict[int, Array] = {}
+
+    def of(self, t: int) -> tuple[Array, Array]:
+        from laconic.solvers.hot_additive_rows import slot_products
+
+        a, b = self._axes[t]
         size, pad = a.size * b.size, a.size * b.size + b.size + 2
         table = np.empty((pad, pad))
-        slot_products(plain, packed, t, weight, table)
-        gram = table[:size, :size] / total
+        slot_products(self._rows, self._packed, t, self._weight, table)
+        gram = table[:size, :size] / float(self._weight.sum())
         mass = gram.sum(axis=1).reshape(a.size, b.size)
-        for j, axis, margin in zip(
-            pairs[t], (a, b), (mass.sum(axis=1), mass.sum(axis=0)), strict=True
-        ):
-            if j not in bends:
-                bends[j] = bending(axis, margin)
-        roughness = grid_roughness(bends[pairs[t][0]], bends[pairs[t][1]], mass)
-        shape = whiten(gram, roughness, grid_margins(a.size, b.size))
-        terms.append(Term(pairs[t], (a, b), shape))
-    return tuple(terms)
+        margins = mass.sum(axis=1), mass.sum(axis=0)
+        for j, axis, margin in zip(self._pairs[t], (a, b), margins, strict=True):
+            if j not in self._bends:
+                self._bends[j] = bending(axis, margin)
+        first, second = self._pairs[t]
+        return gram, grid_roughness(self._bends[first], self._bends[second], mass)
 
 
 class PairGrids:
