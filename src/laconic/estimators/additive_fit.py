@@ -151,7 +151,8 @@ def fit_additive(
     if rows is not None:
         ratio *= float(np.sqrt(len(rows) / len(y)))
         structure = _on_all_rows(structure, singles)
-    ratio, structure, solution = _final(settings, structure, y, weight, ratio)
+    stepped = rows is None and settings.relaxed and settings.group_penalty is None
+    ratio, structure, solution = _final(settings, structure, y, weight, ratio, stepped)
     fitted = _assembled(settings, training.table.names, structure, solution, ratio, weight, choice)
     held_out = _held_out_proba(choice, rows, len(y)) if choice.points else None
     return replace(
@@ -210,10 +211,19 @@ def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
 
 
 def _final(
-    settings: FitSettings, structure: Structure, y: Ints, weight: Array, ratio: float
+    settings: FitSettings,
+    structure: Structure,
+    y: Ints,
+    weight: Array,
+    ratio: float,
+    stepped: bool,
 ) -> tuple[float, Structure, Solution]:
-    """The certified fit of the terms that the penalty leaves, and those terms."""
-    chosen, kept, point = _chosen_terms(settings, structure, y, weight, ratio)
+    """The certified fit of the terms that the penalty leaves, and those terms.
+
+    ``stepped``: they are chosen as the folds chose theirs, by a step for each point of the path.
+    More rows than the folds had are not worth so many passes; one fit at the penalty is.
+    """
+    chosen, kept, point = _chosen_terms(settings, structure, y, weight, ratio, stepped)
     if len(kept):
         structure = structure.part(kept, structure.point if settings.relaxed else point)
     share = 0.0 if settings.relaxed and len(kept) else chosen
@@ -225,7 +235,12 @@ def _final(
 
 
 def _chosen_terms(
-    settings: FitSettings, structure: Structure, y: Ints, weight: Array, ratio: float
+    settings: FitSettings,
+    structure: Structure,
+    y: Ints,
+    weight: Array,
+    ratio: float,
+    stepped: bool,
 ) -> tuple[float, Ints, AdditivePoint]:
     """Terms at ``ratio``; with ``max_terms``, at the least larger penalty that respects it."""
 
@@ -235,8 +250,7 @@ def _chosen_terms(
         ).point
         return support(structure.terms, found), found
 
-    if settings.relaxed and settings.group_penalty is None:
-        # as the folds did
+    if stepped:
         ratios = (*ratios_below(ratio), ratio) if ratio > 0.0 else ()
         point = stepped_to(settings.plan, structure, y, weight, ratios, structure.point)
         kept = support(structure.terms, point)
