@@ -1,6 +1,7 @@
 """Sparse additive model beside explainable boosting and boosted trees.
 
-    python benchmarks/bench_additive.py quality [SET ...] [--seed N] [--no-ebm] [--stored DIR ...]
+    python benchmarks/bench_additive.py quality [SET ...] [--seed N ...]
+        [--no-ebm] [--stored DIR ...]
     python benchmarks/bench_additive.py credit
     python benchmarks/bench_additive.py rows [n ...]
     python benchmarks/bench_additive.py wide
@@ -8,7 +9,8 @@
 Every line is one run on one thread; CPU seconds, and their ratio to the peer in the same process.
 ``--stored`` reads explainable boosting, which takes minutes for a fit, from earlier runs instead:
 files additive_SET_SEED_FOLD.pkl, pickled dicts with "cpu", "p" (probabilities of the test rows),
-"test" and "terms", measured on the same machine at another time.
+"test" and "terms", measured on the same machine at another time. Several seeds are several draws of
+the rows, of which a set shows the mean; with ``--stored``, of those that are there.
 """
 
 from __future__ import annotations
@@ -135,36 +137,46 @@ def stored(folders: list[Path], name: str, X: Any, y: np.ndarray) -> np.ndarray 
     return np.mean(rows, axis=0)
 
 
-def quality(names: list[str], ebm: bool, folders: list[Path]) -> None:
+def drawn(name: str, seed: int, ebm: bool, folders: list[Path]) -> dict[str, np.ndarray]:
+    """Every peer on one draw of the rows; nothing where a stored peer is asked for and missing."""
+    global SEED
+    SEED = seed
+    X, y = read(name)
+    found: dict[str, np.ndarray] = {}
+    if folders:
+        told = stored(folders, name, X, y)
+        if told is None:
+            return {}
+        found["explainable boosting"] = told
+    elif ebm:
+        found["explainable boosting"] = judged(explainable, X, y)
+    return {
+        "additive": judged(SparseAdditiveClassifier, X, y),
+        "boosted trees": judged(boosted, X, y),
+        **found,
+    }
+
+
+def quality(names: list[str], seeds: list[int], ebm: bool, folders: list[Path]) -> None:
     print("| set | model | log loss | cost 10:1 | cost 1/share | terms | CPU s | CPU / additive |")
     print("|---|---|---|---|---|---|---|---|")
     SparseAdditiveClassifier(pairs=2).fit(*small())  # compile outside the clock
-    peers = ("additive", "boosted trees", "explainable boosting")
-    totals: dict[str, dict[str, np.ndarray]] = {peer: {} for peer in peers}
+    totals: dict[str, list[np.ndarray]] = {}
     for name in names:
-        X, y = read(name)
-        found: dict[str, np.ndarray | None] = {
-            "additive": judged(SparseAdditiveClassifier, X, y),
-            "boosted trees": judged(boosted, X, y),
-        }
-        if folders:
-            found["explainable boosting"] = stored(folders, name, X, y)
-        elif ebm:
-            found["explainable boosting"] = judged(explainable, X, y)
-        for peer, row in found.items():
-            if row is not None:
-                totals[peer][name] = row
-                _line(name, peer, row, row[-1] / totals["additive"][name][-1])
-    shared = [name for name in names if name in totals["explainable boosting"]]
-    for of, label in (
-        (names, "mean"),
-        (shared, f"mean of {len(shared)} with explainable boosting"),
-    ):
-        for peer, rows in totals.items():
-            if of and all(name in rows for name in of):
-                mean = np.mean([rows[name] for name in of], axis=0)
-                ours = np.mean([totals["additive"][name][-1] for name in of])
-                _line(label, peer, mean, mean[-1] / ours)
+        draws = [draw for seed in seeds if (draw := drawn(name, seed, ebm, folders))]
+        if not draws:
+            print(f"| {name} | not stored |")
+            continue
+        means = {peer: np.mean([draw[peer] for draw in draws], axis=0) for peer in draws[0]}
+        label = name if len(seeds) == 1 else f"{name}, {len(draws)} draws"
+        for peer, row in means.items():
+            totals.setdefault(peer, []).append(row)
+            _line(label, peer, row, row[-1] / means["additive"][-1])
+    for peer, rows in totals.items():
+        mean = np.mean(rows, axis=0)
+        _line(
+            f"mean of {len(rows)}", peer, mean, mean[-1] / np.mean(totals["additive"], axis=0)[-1]
+        )
 
 
 def _line(name: str, peer: str, found: np.ndarray, ratio: float) -> None:
@@ -287,18 +299,16 @@ def one_pass(X: np.ndarray, y: np.ndarray) -> float:
 
 
 def main() -> None:
-    global SEED
     warnings.filterwarnings("ignore", category=UserWarning)
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="?", default="quality")
     parser.add_argument("which", nargs="*", help="sets, or numbers of rows")
-    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--seed", type=int, nargs="+", default=[SEED])
     parser.add_argument("--no-ebm", action="store_true")
     parser.add_argument("--stored", type=Path, nargs="*", default=[])
     given = parser.parse_args()
-    SEED = given.seed
     if given.what == "quality":
-        quality(given.which or list(SETS), not given.no_ebm, given.stored)
+        quality(given.which or list(SETS), given.seed, not given.no_ebm, given.stored)
     elif given.what == "credit":
         credit()
     elif given.what == "rows":

@@ -191,3 +191,19 @@ def test_grids_do_not_depend_on_how_many_are_made_in_one_go(monkeypatch):
         assert one.columns == other.columns
         np.testing.assert_array_equal(one.shape.basis, other.shape.basis)
         np.testing.assert_array_equal(one.shape.rough, other.shape.rough)
+
+
+def test_more_rows_than_the_choice_are_all_fitted_and_certified(monkeypatch):
+    """Terms, amounts and penalty from some of the rows; the model and its gap from all of them."""
+    from laconic import SparseAdditiveClassifier
+
+    monkeypatch.setattr("laconic.estimators.additive_fit.CHOICE_ROWS", 1_000)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 5))
+    y = rng.random(4_000) < 1 / (1 + np.exp(-2 * X[:, 0] - np.sin(3 * X[:, 1])))
+    model = SparseAdditiveClassifier(random_state=0).fit(X, y)
+    assert {"x0", "x1"} <= {term.columns[0] for term in model.terms_}
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+    assert np.isfinite(model.held_out_proba_).all(axis=1).sum() == 1_000
+    # without penalty on the intercept, the mean probability is the share of all rows
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=1e-3)

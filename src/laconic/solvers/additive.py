@@ -43,9 +43,6 @@ fewer would need ever more of those."""
 _NEGLIGIBLE, _NEGLIGIBLE_LOOSELY = 0.01, 0.1
 """Rows whose curvature is below this share of the mean stay out of the products with it."""
 
-_FAR_STRONGER = 30.0
-"""Coordinates whose penalty exceeds their curvature so many times are moved on their own."""
-
 _REFRESH = 4
 """Steps after which a preconditioner is made again."""
 
@@ -259,11 +256,11 @@ class _Descent:
     ) -> None:
         """Sweeps; if they have not settled, conjugate gradients over terms that are not zero."""
         from laconic.solvers.hot_additive import sweeps
-        from laconic.solvers.hot_additive_blocks import decouple
+        from laconic.solvers.hot_additive_blocks import ON_THEIR_OWN, decouple
         from laconic.solvers.hot_additive_losses import curved
 
         p = self.problem
-        decouple(model.terms, work, *blocks, p.diagonal, _FAR_STRONGER)
+        decouple(model.terms, work, *blocks, p.diagonal, ON_THEIR_OWN)
         terms = (model.rows, model.terms, work, *blocks, p.diagonal, p.group, p.monotone)
         accuracy = 3e-2 if n_conjugate <= 6 else 1e-7
         done = sweeps(*terms, g, self.shift, *model.arrays, b, 3, _SETTLED, accuracy)
@@ -275,9 +272,11 @@ class _Descent:
         free = work[(self.shift[work] < np.inf) & (p.monotone[work] == 0)]
         # an older preconditioner will do unless the group penalties have changed what is free
         held = p.group[work].any()
-        self.preconditioner = None if held else self.preconditioner
+        if held:
+            self.preconditioner = None
         self._conjugate(free, g, b, model, n_conjugate, n_conjugate > 30)
-        self.preconditioner = None if held else self.preconditioner
+        if held:
+            self.preconditioner = None
         sweeps(*terms, g, self.shift, *model.arrays, b, 1, _SETTLED, accuracy)
 
     def _curvature_blocks(

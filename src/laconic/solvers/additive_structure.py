@@ -37,6 +37,7 @@ GUESS_TOL = 1e-2
 
 _LEAST_NORM = 1e-3
 _NEGLIGIBLE = 1e-3
+_MOST_GROWN = 3.0
 
 
 @dataclass(frozen=True)
@@ -220,8 +221,8 @@ def near_start(
 ) -> AdditivePoint:
     """The point of the structure, or that of the guess if its criterion is less.
 
-    A coordinate of the guess that is now penalised more, D for D0, is shrunk as it would be alone,
-    by (h + D0) / (h + D) with h the curvature of all rows.
+    A coordinate of the guess that is now penalised by D for D0 moves as it would alone: times
+    (h + D0) / (h + D), with h the curvature of all rows, and at most times ``_MOST_GROWN``.
     """
     if guess is None:
         return structure.point
@@ -230,7 +231,7 @@ def near_start(
     state.loss(guess.point.scores)
     h, D = state.curves.sum(axis=1, keepdims=True), structure.diagonal
     before = structure.smoothness.guided(guess.smoothness).diagonal()
-    carried = guess.carried(structure.terms, np.minimum(3.0, (h + before) / (h + D)))
+    carried = guess.carried(structure.terms, np.minimum(_MOST_GROWN, (h + before) / (h + D)))
     return cheapest(problem, (structure.point, carried))
 
 

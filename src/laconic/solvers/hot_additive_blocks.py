@@ -11,7 +11,8 @@ from laconic.solvers.hot_additive_rows import Terms
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ON_THEIR_OWN = 30.0
+ON_THEIR_OWN = 30.0
+"""Coordinates whose penalty exceeds their curvature so many times are moved on their own."""
 
 
 @njit(cache=True, nogil=True)
@@ -226,12 +227,12 @@ def _add_variances(
 ) -> None:
     """out[j] += (H + D)^-1 [j, j], the posterior variance of coordinate j.
 
-    Coordinates penalised ``_ON_THEIR_OWN`` times more than they curve are left on their own (see
+    Coordinates penalised ``ON_THEIR_OWN`` times more than they curve are left on their own (see
     :func:`decouple`); ``upper``, ``told`` and ``unit`` are room for the work on the others.
     """
     n = 0
     for j in range(diagonal.shape[0]):
-        if diagonal[j] > _ON_THEIR_OWN * H[j, j]:
+        if diagonal[j] > ON_THEIR_OWN * H[j, j]:
             out[j] += 1.0 / (H[j, j] + diagonal[j])
         else:
             told[n] = j
