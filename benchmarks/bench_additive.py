@@ -15,28 +15,27 @@ the rows, of which a set shows the mean; with ``--stored``, of those that are th
 
 from __future__ import annotations
 
-# ruff: noqa: E402
 import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import argparse
-import pickle
-import resource
-import time
-import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+import argparse  # noqa: E402
+import pickle  # noqa: E402
+import resource  # noqa: E402
+import time  # noqa: E402
+import warnings  # noqa: E402
+from collections.abc import Callable  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
-import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+import numpy as np  # noqa: E402
+from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: E402
+from sklearn.metrics import log_loss  # noqa: E402
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit  # noqa: E402
 
-from laconic import SparseAdditiveClassifier
-from laconic.data.datasets import load
+from laconic import SparseAdditiveClassifier  # noqa: E402
+from laconic.data.datasets import load  # noqa: E402
 
 # name -> the class taken as positive (None: the first one in order)
 SETS: dict[str, str | None] = {
@@ -282,10 +281,10 @@ def wide(n: int = 4_000, d: int = 5_000, real: int = 20) -> None:
 
 def one_pass(X: np.ndarray, y: np.ndarray) -> float:
     """CPU seconds of the slopes of all terms, once."""
-    from laconic.data.columns import Schema
-    from laconic.data.knots import KnotRule, encode, learn_axes
-    from laconic.solvers.additive import slopes_by_term
-    from laconic.solvers.additive_terms import single_terms
+    from laconic.additive.criterion import slopes_by_term
+    from laconic.additive.terms import single_terms
+    from laconic.data.tables.columns import Schema
+    from laconic.data.tables.knots import KnotRule, encode, learn_axes
 
     table = Schema.learn(X).table
     weight = np.ones(len(y))

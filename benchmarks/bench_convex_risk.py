@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from laconic import ConvexRiskClassifier, ConvexRiskRegressor, PairwiseRanker
-from laconic.criteria.losses import get_loss
+from laconic.core.losses import get_loss
 
 PATIENCE = 90.0
 """A peer that took this long and missed the target is not tried at a finer tolerance."""

@@ -11,29 +11,28 @@ read from that folder, or written there once fitted: it takes minutes where the 
 
 from __future__ import annotations
 
-# ruff: noqa: E402
 import os
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
-import argparse
-import time
-import warnings
-from pathlib import Path
-from typing import Any
+import argparse  # noqa: E402
+import time  # noqa: E402
+import warnings  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
-import numpy as np
-from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+import numpy as np  # noqa: E402
+from sklearn.compose import make_column_transformer  # noqa: E402
+from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: E402
+from sklearn.impute import SimpleImputer  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.model_selection import StratifiedShuffleSplit  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: E402
 
-from laconic import LaconicClassifier, expected_cost
-from laconic.data.datasets import load
+from laconic import LaconicClassifier, expected_cost  # noqa: E402
+from laconic.data.datasets import load  # noqa: E402
 
 SETS = [
     "heart", "hepatitis", "sonar", "bupa", "ionosphere", "monks1", "monks2", "monks3",

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from laconic import MinimaxClassifier
-from laconic.criteria.minimax import DenseLaws, Laws, SparseLaws, zero_one
-from laconic.criteria.prior_box import PriorBox
-from laconic.solvers.minimax import solve_minimax
-from laconic.solvers.solution import Solution
+from laconic.core.solution import Solution
+from laconic.minimax.criterion import DenseLaws, Laws, SparseLaws, zero_one
+from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.solver import solve_minimax
 
 
 def dense(n_profiles: int, n_classes: int, seed: int = 0) -> DenseLaws:

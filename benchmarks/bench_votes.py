@@ -17,11 +17,11 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 
 from laconic import CqBoostClassifier
-from laconic.data.columns import Schema
-from laconic.estimators.voters import StumpVoters
-from laconic.solvers.column_generation import CqBoost
-from laconic.solvers.lp_boost import lp_boost
-from laconic.solvers.nnls import ActiveSet, least_squares_vote, sides_to_bounds
+from laconic.data.tables.columns import Schema
+from laconic.votes.boosting import lp_boost
+from laconic.votes.column_generation import CqBoost
+from laconic.votes.nnls import ActiveSet, least_squares_vote, sides_to_bounds
+from laconic.votes.voters import StumpVoters
 
 
 def cpu(f: Callable[[], Any], repeat: int = 3) -> tuple[float, Any]:

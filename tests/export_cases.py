@@ -20,10 +20,9 @@ from laconic import (
     SparseRulesClassifier,
     WeightedNaiveBayes,
 )
-from laconic.data.axes import CategoryAxis, IntervalAxis, KnotAxis
-from laconic.data.columns import Schema
-from laconic.estimators.forms import AdditiveScore, LineTerm, SlotTerm
-from laconic.estimators.rule_terms import RulesTerm
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
+from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
+from laconic.data.tables.columns import Schema
 
 AGE = 'a"ge; DROP TABLE "x"; --'
 JOB = "j`o]b [x] 'q' \\"

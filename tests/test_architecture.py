@@ -1,4 +1,4 @@
-"""The flow of the house: imports only go left."""
+"""The map of the house: who may import whom, how wide a folder may be, what the door lists."""
 
 from __future__ import annotations
 
@@ -9,12 +9,40 @@ import pytest
 
 import laconic
 
-ROOMS = ["data", "criteria", "solvers", "estimators", "evaluation", "export", "reporting"]
 PACKAGE = Path(laconic.__file__).parent
+FAMILIES = {
+    "linear", "kernel", "convex", "additive", "votes", "modl", "bayes", "minimax", "rules",
+    "scorecard", "decide",
+}  # fmt: skip
+BASE = {"_typing", "data", "core"}
+# a family stands on the base and on the families named here, on no other
+FAMILY_IMPORTS = {
+    "linear": {"decide"},
+    "kernel": {"linear"},
+    "convex": {"linear", "kernel"},
+    "bayes": {"modl"},
+    "minimax": {"modl", "convex"},
+    "scorecard": {"linear", "modl", "bayes"},
+}
+AFTER = ["choose", "export", "reporting", "job", "cli"]
+MOST_FILES = 15
 
 
-def rooms_imported(path: Path) -> set[str]:
-    """Rooms that a file imports when it is loaded or when one of its functions runs."""
+def allowed_imports(package: str) -> set[str]:
+    """The packages that ``package`` may import."""
+    if package in ("_typing", "data"):
+        return {"_typing", "data"}
+    if package == "core":
+        return BASE
+    if package in FAMILIES:
+        return BASE | {package} | FAMILY_IMPORTS.get(package, set())
+    if package in ("papers", "displays"):
+        return BASE | FAMILIES | {package, "choose"}
+    return BASE | FAMILIES | {"papers"} | set(AFTER[: AFTER.index(package) + 1])
+
+
+def packages_imported(path: Path) -> set[str]:
+    """Packages that a file imports when it is loaded or when one of its functions runs."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -24,20 +52,41 @@ def rooms_imported(path: Path) -> set[str]:
         else:
             continue
         found |= {name.split(".")[1] for name in names if name.startswith("laconic.")}
-    return found & set(ROOMS)
+    return found
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_imports_only_go_left(room):
-    allowed = set(ROOMS[: ROOMS.index(room) + 1])
-    for path in (PACKAGE / room).rglob("*.py"):
-        wrong = rooms_imported(path) - allowed
+def packages() -> list[str]:
+    return sorted(p.name for p in PACKAGE.iterdir() if (p / "__init__.py").exists())
+
+
+def test_every_package_has_its_place():
+    assert set(packages()) == FAMILIES | {"data", "core", "papers"} | set(AFTER)
+
+
+@pytest.mark.parametrize("package", packages())
+def test_imports_follow_the_map(package):
+    for path in (PACKAGE / package).rglob("*.py"):
+        wrong = packages_imported(path) - allowed_imports(package)
         assert not wrong, f"{path.relative_to(PACKAGE)} imports {sorted(wrong)}"
+
+
+def test_families_form_no_circle():
+    done: set[str] = set()
+    while done != FAMILIES:
+        ready = {f for f in FAMILIES - done if FAMILY_IMPORTS.get(f, set()) <= done}
+        assert ready, f"a circle among {sorted(FAMILIES - done)}"
+        done |= ready
+
+
+def test_folders_are_narrow():
+    for folder in {path.parent for path in PACKAGE.rglob("*.py")}:
+        files = [p.name for p in folder.glob("*.py") if p.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, f"{folder.relative_to(PACKAGE)}: {len(files)} files"
 
 
 def test_private_scikit_learn_is_imported_in_one_file():
     for path in PACKAGE.rglob("*.py"):
-        if path.name == "contract.py":
+        if path == PACKAGE / "core" / "contract.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
@@ -47,7 +96,7 @@ def test_private_scikit_learn_is_imported_in_one_file():
 
 
 def test_the_detector_sees_imports():
-    assert "data" in rooms_imported(PACKAGE / "estimators" / "contract.py")
+    assert "data" in packages_imported(PACKAGE / "core" / "contract.py")
 
 
 @pytest.mark.parametrize("name", [name for name in laconic.__all__ if name != "__version__"])

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
 from estimator_cases import all_cases, cases_of, expected_failures, public_estimators
-from laconic.estimators.contract import TableReader
+from laconic.core.contract import TableReader
 
 PICKLE_BYTES = 200_000
 OUTPUTS = ("predict_proba", "decision_function", "predict", "transform")

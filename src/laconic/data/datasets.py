@@ -29,16 +29,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.cells import (
+from laconic.data.uci import (
+    RECIPES,
     TARGET,
     Columns,
     DatasetChecksumError,
     DatasetNotFoundError,
     declared_columns,
+    fetch,
     read_classes,
     read_column,
 )
-from laconic.data.uci import RECIPES, fetch
 
 __all__ = [
     "DataSet",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import Schema, Table
+from laconic.data.tables.columns import Schema, Table
 
 DEMO_COSTS = {"fp": 1.0, "fn": 25.0}
 """A false alarm costs one call to the customer; a missed fraud costs about 25 of them."""

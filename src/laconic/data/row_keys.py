@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.columns import Table
-
-Keys = NDArray[np.uint64]
+from laconic._typing import Keys
+from laconic.data.tables.columns import Table
 
 
 def row_keys(table: Table, seed: int = 0) -> Keys:
     """One key per row.
 
-    >>> from laconic.data.columns import Schema
+    >>> from laconic.data.tables.columns import Schema
     >>> table = Schema.learn(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]])).table
     >>> keys = row_keys(table)
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])

@@ -1,16 +1,55 @@
-"""One verb over rows: a fixed-size array summed over fixed blocks, in a fixed order."""
+"""Products of small matrices on one thread: faster, and the same bytes on every machine.
+
+A threaded product splits its sums by the number of threads, and threads that wait for work of a
+few thousand rows spin. Blocks are the unit of parallel work here, not products.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import Any, Protocol
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+
+_lock = threading.Lock()
+_inside: list[Any] = []
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Linear algebra of this process on one thread until the last that asked for it is done."""
+    with _lock:
+        if not _inside:
+            _inside.append(_controller().limit(limits=1, user_api="blas"))
+        else:
+            _inside.append(None)
+    try:
+        yield
+    finally:
+        with _lock:
+            if len(_inside) == 1:
+                _inside[0].restore_original_limits()
+            _inside.pop()
+
+
+@cache
+def _controller() -> Any:
+    import scipy.linalg  # noqa: F401  (so that its library is among those found)
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return ThreadpoolController()
+
+
+# One verb over rows: a fixed-size array summed over fixed blocks, in a fixed order.
+
 
 BLOCK_ROWS = 65_536
 """Rows of one block. Fixed, because the order of a floating-point sum is part of the result."""
@@ -112,7 +151,7 @@ class Source(Protocol):
 class ArraySource:
     """Rows held in memory, cut in blocks of ``block_rows``.
 
-    ``X`` is a 2-D array, a CSR matrix or a :class:`~laconic.data.columns.Table`: anything whose
+    ``X`` is a 2-D array, a CSR matrix or a :class:`~laconic.data.tables.columns.Table`: all whose
     rows can be sliced. Slices are views, so a pass copies nothing.
 
     >>> source = ArraySource(np.arange(6.0).reshape(3, 2), weight=np.array([1.0, 0.0, 2.0]))

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from laconic import __version__
-from laconic.data.column_kinds import MISSING
-from laconic.data.columns import Schema, Table
-from laconic.estimators.decision import DecisionClassifier
-from laconic.estimators.form_classifier import Form, FormClassifier
-from laconic.estimators.forms import AdditiveScore
-from laconic.estimators.linear_form import LinearScore
-from laconic.estimators.rank_kernel import RankedKernel
+from laconic.core.form_prediction import Form, FormClassifier
+from laconic.core.forms import AdditiveScore
+from laconic.data.tables.columns import Schema, Table
+from laconic.data.tables.kinds import MISSING
+from laconic.decide.estimator import DecisionClassifier
 from laconic.export.atomic import write_atomically
+from laconic.kernel.rank_kernel import RankedKernel
+from laconic.linear.form import LinearScore
 
 __all__ = ["ModelFileError", "load", "read_content", "save", "write_atomically"]
 
@@ -110,7 +110,7 @@ def load(path: str | Path) -> DecisionClassifier:
     Returns
     -------
     DecisionClassifier
-        Around a :class:`~laconic.estimators.form_classifier.FormClassifier`.
+        Around a :class:`~laconic.core.form_prediction.FormClassifier`.
     """
     path = Path(path)
     content = read_content(path)

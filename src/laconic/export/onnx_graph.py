@@ -214,7 +214,7 @@ def register_onnx_converters() -> None:
         raise NotExportableError(
             "Pipelines need the package skl2onnx: install laconic[onnx]."
         ) from error
-    from laconic.estimators.decision import DecisionClassifier
+    from laconic.decide.estimator import DecisionClassifier
 
     update_registered_converter(
         DecisionClassifier,

@@ -8,11 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
-from laconic.data.column_kinds import shown
-from laconic.estimators.forms import AdditiveScore, LineTerm, SlotTerm, Term
-from laconic.estimators.links import MOST_VOTE
-from laconic.estimators.rule_terms import RulesTerm
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
+from laconic.core.links import MOST_VOTE
+from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
+from laconic.data.tables.kinds import shown
 from laconic.export.parts import DecisionRule, NotExportableError, Parts, uniform_labels
 
 INT64, DOUBLE = 7, 11

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from laconic.criteria.decisions import correct_prior, expected_costs
-from laconic.data.column_kinds import shown
-from laconic.data.columns import Schema, Table
-from laconic.estimators.decision import DecisionClassifier
-from laconic.estimators.forms import AdditiveScore, LineTerm, Term, linear_score
-from laconic.estimators.linear_form import LinearScore
+from laconic._typing import Floats
+from laconic.core.decisions import correct_prior, expected_costs
+from laconic.core.forms import AdditiveScore, LineTerm, Term, linear_score
+from laconic.data.tables.columns import Schema, Table
+from laconic.data.tables.kinds import shown
+from laconic.decide.estimator import DecisionClassifier
+from laconic.linear.form import LinearScore
 
-Floats = NDArray[np.float64]
 Label = str | bool | int | float
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laconic import __version__
-from laconic.data.column_kinds import shown
+from laconic.data.tables.kinds import shown
 from laconic.export.parts import (
     DecisionRule,
     Label,
@@ -16,8 +16,9 @@ from laconic.export.parts import (
     uniform_labels,
 )
 from laconic.export.sql_dialects import Dialect, dialect_named
-from laconic.export.sql_links import (
+from laconic.export.sql_terms import (
     Steps,
+    TermWriter,
     chosen,
     numbered,
     total,
@@ -26,7 +27,6 @@ from laconic.export.sql_links import (
     write_prior,
     write_probabilities,
 )
-from laconic.export.sql_terms import TermWriter
 
 _SOURCE = "laconic_rows"
 _MOST_COLUMNS = 1_500

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ulp
 
-from laconic.data.column_kinds import shown
+from laconic.data.tables.kinds import shown
 
 
 def shortest_safe_digits(value: float) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from laconic.data.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
-from laconic.estimators.forms import LineTerm, SlotTerm, Term
-from laconic.estimators.rule_terms import RulesTerm
-from laconic.export.parts import Parts
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
+from laconic.core.links import MOST_VOTE
+from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
+from laconic.export.parts import DecisionRule, Parts
 from laconic.export.sql_dialects import Dialect
 
-Floats = NDArray[np.float64]
 ValueOf = Callable[[int], str]
 """The SQL text of the value in a slot."""
 
@@ -138,3 +136,202 @@ class TermWriter:
             return f"(({half} * {x} - {number(0.5 * low)}) / {width})"
         distance = f"({x} - {number(low)})" if low else x
         return f"({distance} / {number(gap)})"
+
+
+# From scores to probabilities in SQL, step by step; see :mod:`laconic.core.links`.
+#
+# No step takes the exponential of a large positive number, so none overflows.
+
+
+@dataclass
+class Steps:
+    """A chain of named sub-queries, each reading the one before it.
+
+    ``carried`` are the columns that every step hands on.
+    """
+
+    dialect: Dialect
+    prefix: str
+    carried: tuple[str, ...] = ()
+    done: list[str] = field(default_factory=list)
+    last: str = ""
+
+    def add(self, name: str, columns: Mapping[str, str]) -> None:
+        """A step with ``columns``: name -> expression over the columns of the step before."""
+        body = self.select({**{kept: kept for kept in self.carried}, **columns}, self.last)
+        self.add_body(name, body)
+
+    def add_body(self, name: str, body: str) -> None:
+        self.last = f"{self.prefix}{len(self.done) + 1}_{name}"
+        indented = "  " + body.replace("\0", "\0  ")
+        self.done.append(self.dialect.step.format(name=self.last, body=indented))
+
+    @staticmethod
+    def select(columns: Mapping[str, str], source: str) -> str:
+        shown = [
+            expression if expression == name else f"{expression} AS {name}"
+            for name, expression in columns.items()
+        ]
+        return "SELECT\0  " + ",\0".join(shown).replace("\0", "\0  ") + f"\0FROM {source}"
+
+    def carry(self, names: Sequence[str]) -> None:
+        self.carried = (*self.carried, *names)
+
+
+def numbered(letter: str, n: int) -> list[str]:
+    return [f"{letter}_{k + 1}" for k in range(n)]
+
+
+def total(names: Sequence[str]) -> str:
+    return " + ".join(names)
+
+
+def write_probabilities(steps: Steps, form: AdditiveScore) -> None:
+    """Steps from the columns s_1, s_2, ... to p_1, ..., p_K."""
+    n_classes = len(form.classes)
+    if form.link == "logit":
+        _sigmoids(steps, ["s_1"])
+        steps.add("probabilities", {"p_1": "low_1", "p_2": "high_1"})
+    elif form.link == "softmax":
+        _softmax(steps, n_classes)
+    elif form.link == "ovr":
+        _log_sigmoids(steps, n_classes)
+        _softmax(steps, n_classes)
+    else:
+        _votes(steps, form)
+    if form.smoothing:
+        share, whole = form.smoothing / n_classes, 1.0 + form.smoothing
+        number = steps.dialect.float
+        smooth = {p: f"({p} + {number(share)}) / {number(whole)}" for p in numbered("p", n_classes)}
+        steps.add("smoothed", smooth)
+
+
+def write_clip(steps: Steps, clip: tuple[float, float] | None) -> None:
+    """A step that bounds the probability of the last of two classes."""
+    if clip is None:
+        return
+    low, high = (steps.dialect.float(bound) for bound in clip)
+    last = f"CASE WHEN p_2 < {low} THEN {low} WHEN p_2 > {high} THEN {high} ELSE p_2 END"
+    steps.add("clipped", {"p_2": last})
+    steps.add("complement", {"p_1": f"{steps.dialect.float(1.0)} - p_2", "p_2": "p_2"})
+
+
+def _sigmoids(steps: Steps, scores: Sequence[str]) -> None:
+    """high_k = 1 / (1 + exp(-s_k)) and low_k = 1 / (1 + exp(s_k))."""
+    one = steps.dialect.float(1.0)
+    exps = numbered("e", len(scores))
+    minus = {e: steps.dialect.exp.format(f"-ABS({s})") for e, s in zip(exps, scores, strict=True)}
+    steps.add("exponentials", {**{s: s for s in scores}, **minus})
+    found = {}
+    for k, (s, e) in enumerate(zip(scores, exps, strict=True), 1):
+        near, far = f"{one} / ({one} + {e})", f"{e} / ({one} + {e})"
+        found[f"low_{k}"] = f"CASE WHEN {s} < 0 THEN {near} ELSE {far} END"
+        found[f"high_{k}"] = f"CASE WHEN {s} < 0 THEN {far} ELSE {near} END"
+    steps.add("sigmoids", found)
+
+
+def _log_sigmoids(steps: Steps, n_classes: int) -> None:
+    one, zero = steps.dialect.float(1.0), steps.dialect.float(0.0)
+    logs = {}
+    for s in numbered("s", n_classes):
+        tail = steps.dialect.log.format(f"{one} + {steps.dialect.exp.format(f'-ABS({s})')}")
+        logs[s] = f"CASE WHEN {s} < 0 THEN {s} ELSE {zero} END - {tail}"
+    steps.add("log_sigmoids", logs)
+
+
+def _softmax(steps: Steps, n_classes: int) -> None:
+    scores, exps = numbered("s", n_classes), numbered("e", n_classes)
+    steps.add("largest", {**{s: s for s in scores}, "s_top": steps.dialect.largest(scores)})
+    powers = {
+        e: steps.dialect.exp.format(f"{s} - s_top") for e, s in zip(exps, scores, strict=True)
+    }
+    steps.add("exponentials", powers)
+    steps.add("totals", {**{e: e for e in exps}, "whole": total(exps)})
+    shares = {p: f"{e} / whole" for p, e in zip(numbered("p", n_classes), exps, strict=True)}
+    steps.add("probabilities", shares)
+
+
+def _votes(steps: Steps, form: AdditiveScore) -> None:
+    number, n = steps.dialect.float, form.n_scores
+    scores, highs = numbered("s", n), numbered("high", n)
+    grain = number(1e12)
+    edge = MOST_VOTE if form.calibration is not None else 1.0
+    # kept inside first: a rounded vote is then inside too, and no product overflows
+    steps.add("votes", {s: _clipped(s, edge, steps.dialect) for s in scores})
+    rounded = {s: f"{steps.dialect.round.format(f'{s} * {grain}')} / {grain}" for s in scores}
+    steps.add("rounded", rounded)
+    one, two = number(1.0), number(2.0)
+    if form.calibration is None:
+        shares = {h: f"({one} + {s}) / {two}" for h, s in zip(highs, scores, strict=True)}
+        steps.add("shares", shares)
+    else:
+        odds = {}
+        for s, (slope, intercept) in zip(scores, form.calibration, strict=True):
+            log_odds = steps.dialect.log.format(f"({one} + {s}) / ({one} - {s})")
+            odds[s] = f"{log_odds} * {number(slope)} + {number(intercept)}"
+        steps.add("log_odds", odds)
+        _sigmoids(steps, scores)
+    if n == 1:
+        steps.add("probabilities", {"p_1": f"{one} - high_1", "p_2": "high_1"})
+        return
+    steps.add("totals", {**{h: h for h in highs}, "whole": total(highs)})
+    nothing, equal = number(1e-9), number(1.0 / n)
+    normalised = {
+        p: f"CASE WHEN whole > {nothing} THEN {h} / whole ELSE {equal} END"
+        for p, h in zip(numbered("p", n), highs, strict=True)
+    }
+    steps.add("probabilities", normalised)
+
+
+def _clipped(x: str, edge: float, dialect: Dialect) -> str:
+    high, low = dialect.float(edge), dialect.float(-edge)
+    return f"CASE WHEN {x} > {high} THEN {high} WHEN {x} < {low} THEN {low} ELSE {x} END"
+
+
+def write_prior(steps: Steps, rule: DecisionRule) -> None:
+    """Steps from p_1, ... to the probabilities under the class mix of deployment."""
+    ratio = rule.prior_ratio
+    if ratio is None:
+        return
+    assert rule.prior is not None
+    number = steps.dialect.float
+    names, weights = numbered("p", rule.n_classes), numbered("w", rule.n_classes)
+    # exact, and PostgreSQL would report an underflow
+    weighted = {
+        w: f"{p} * {number(r)}" if 0 < r < 1 else (p if r else number(0.0))
+        for w, p, r in zip(weights, names, ratio.tolist(), strict=True)
+    }
+    steps.add("weighted", {w: steps.dialect.to_float(text) for w, text in weighted.items()})
+    steps.add("weighted_totals", {**{w: w for w in weights}, "whole": total(weights)})
+    corrected = {
+        p: f"CASE WHEN whole = 0 THEN {number(share)} ELSE {w} / whole END"
+        for p, w, share in zip(names, weights, rule.prior.tolist(), strict=True)
+    }
+    steps.add("corrected", corrected)
+
+
+def write_costs(steps: Steps, rule: DecisionRule) -> None:
+    """A step that adds c_1, ..., c_K, the expected costs, and ``c_least``, to p_1, ..., p_K."""
+    names, costs = numbered("p", rule.n_classes), numbered("c", rule.n_classes)
+    found = {}
+    for d, c in enumerate(costs):
+        charged = [
+            p if cost == 1 else f"{p} * {steps.dialect.float(cost)}"
+            for p, cost in zip(names, rule.costs[:, d].tolist(), strict=True)
+            if cost
+        ]
+        found[c] = total(charged) if charged else steps.dialect.to_float(steps.dialect.float(0.0))
+    steps.add("costs", {**{p: p for p in names}, **found})
+    kept = {name: name for name in (*names, *costs)}
+    steps.add("least_cost", {**kept, "c_least": steps.dialect.smallest(costs)})
+
+
+def chosen(rule: DecisionRule, results: Sequence[str], rejected: str, dialect: Dialect) -> str:
+    """A CASE that gives the result of the decision: the first class of least cost."""
+    lines = []
+    if rule.reject_cost is not None:
+        lines.append(f"WHEN c_least > {dialect.float(rule.reject_cost)} THEN {rejected}")
+    lines += [
+        f"WHEN c_{d} <= c_least THEN {result}" for d, result in enumerate(results[:-1], start=1)
+    ]
+    return "CASE\0  " + "\0  ".join([*lines, f"ELSE {results[-1]}"]) + "\0END"

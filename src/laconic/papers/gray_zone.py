@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from laconic.criteria.losses import HingeLoss
+from laconic._typing import Floats
+from laconic.core.losses import HingeLoss
 from laconic.data.datasets import load
 from laconic.data.source import ArraySource
-from laconic.estimators.gray_zone_cv import GrayZoneLogisticRegressionCV
-from laconic.estimators.gray_zone_kernel import GrayZoneKernelClassifier
-from laconic.solvers.kink_newton import solve_linear
-
-Floats = NDArray[np.float64]
+from laconic.kernel.estimator import GrayZoneKernelClassifier
+from laconic.linear.cv import GrayZoneLogisticRegressionCV
+from laconic.linear.newton import solve_linear
 
 ZONES = ((0.0, 1.0), (0.004, 0.72), (0.01, 0.475), (0.029, 0.241), (0.048, 0.158), (0.078, 0.1))
 PENALTIES = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)

@@ -12,13 +12,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic._typing import Floats, Ints
 from laconic.data.datasets import load
-from laconic.estimators.minimax import MinimaxClassifier
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from laconic.minimax.estimator import MinimaxClassifier
 
 AGE_LIMITS = (5, 11, 16, 21)
 TRAIN_SHARE = 0.75
@@ -159,9 +156,9 @@ def competitors() -> dict[str, Callable[[], Any]]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    from laconic.estimators.gray_zone import GrayZoneLogisticRegression
-    from laconic.estimators.minimax_prior import MinimaxPriorClassifier
-    from laconic.estimators.naive_bayes import WeightedNaiveBayes
+    from laconic.bayes.estimator import WeightedNaiveBayes
+    from laconic.linear.estimator import GrayZoneLogisticRegression
+    from laconic.minimax.prior_classifier import MinimaxPriorClassifier
 
     def on_numbers(model: Any) -> Any:
         encode = make_column_transformer((OneHotEncoder(), ["Sex"]), remainder=StandardScaler())

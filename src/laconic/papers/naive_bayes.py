@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
+from laconic._typing import Floats
 from laconic.data.datasets import load
-
-Floats = NDArray[np.float64]
 
 TABLE_1 = {
     "Abalone": "abalone", "Adult": "adult", "Australian": "australian", "Breast": "breast",
@@ -143,11 +142,11 @@ def search_gaps(
     name: str, *, penalty: float = 0.1, batch_size: int = 1000, level: int = 5, seed: int = 0
 ) -> SearchGaps:
     """Criterion (4) reached by DGML, DGML-MS and DGML-VNS on all rows of one set of Table 1."""
-    from laconic.criteria.weighted_bayes import WeightedBayes
-    from laconic.estimators.coded_bayes import prices
-    from laconic.estimators.naive_bayes import WeightedNaiveBayes
-    from laconic.solvers.bayes_batches import MiniBatches, search_weights
-    from laconic.solvers.weighted_bayes import newton_weights
+    from laconic.bayes.coded import prices
+    from laconic.bayes.criterion import WeightedBayes
+    from laconic.bayes.descent import MiniBatches, search_weights
+    from laconic.bayes.estimator import WeightedNaiveBayes
+    from laconic.bayes.solver import newton_weights
 
     data = load(TABLE_1[name])
     reader = WeightedNaiveBayes()

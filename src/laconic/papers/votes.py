@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic._typing import Floats
 from laconic.data.datasets import load
-
-Floats = NDArray[np.float64]
 
 PUBLISHED_STUMPS = {
     # set: (CqBoost risk, columns), (MinCq risk, columns), (CG-Boost), (LPBoost)
@@ -250,8 +249,8 @@ def print_forests(splits: int = 2, n_trees: int = 200) -> None:
     from sklearn.metrics import log_loss
 
     from laconic import CqBoostClassifier, ForestVoters
-    from laconic.data.columns import Schema
-    from laconic.estimators.given_voters import ordinal_matrix
+    from laconic.data.tables.columns import Schema
+    from laconic.votes.given_voters import ordinal_matrix
 
     print(
         "| set | CqBoost on trees | trees | whole forest | whole forest, calibrated alike | "
@@ -304,7 +303,7 @@ def mnist_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.svm import SVC
 
     from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier, StumpVoters
-    from laconic.estimators.kernel_voters import WIDTHS
+    from laconic.votes.kernel_voters import WIDTHS
 
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     kernels = KernelVoters(gamma="cv", standardise=False)

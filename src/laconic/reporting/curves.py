@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from laconic.evaluation.reliability import ReliabilityDisplay
+from laconic._typing import Floats
+from laconic.decide.displays import ReliabilityDisplay
 from laconic.reporting.measured import Measured, decision_model, measure
-
-Floats = NDArray[np.float64]
 
 STEP = math.log(10.0) / 20.0
 """Twenty steps multiply a cost ratio, or the odds of the class mix, by ten."""

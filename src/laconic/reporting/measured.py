@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from laconic.criteria.decisions import class_codes, correct_prior, cost_matrix, expected_costs
-from laconic.data.columns import Table
-from laconic.estimators.contract import take_rows
-from laconic.estimators.decision import DecisionClassifier
-from laconic.estimators.minimax import MinimaxClassifier
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from laconic._typing import Floats, Ints
+from laconic.core.contract import take_rows
+from laconic.core.decisions import class_codes, correct_prior, cost_matrix, expected_costs
+from laconic.data.tables.columns import Table
+from laconic.decide.estimator import DecisionClassifier
+from laconic.minimax.estimator import MinimaxClassifier
 
 ABSTAINED = -1
 

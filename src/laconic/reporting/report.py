@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from laconic.export.model_file import write_atomically
+from laconic.export.atomic import write_atomically
 from laconic.reporting.render import to_html, to_markdown
 from laconic.reporting.sentences import Sentences
 from laconic.reporting.summary import summarise

@@ -1,0 +1,400 @@
+"""Compiled minimisation over one term: Cholesky by rows, group norm, monotone cone, evidence."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.additive._numba_rows import Terms, cell_sums
+
+ON_THEIR_OWN = 30.0
+"""Coordinates whose penalty exceeds their curvature so many times are moved on their own."""
+
+
+@njit(cache=True, nogil=True)
+def factor(
+    matrix: Floats,
+    diagonal: Floats,
+    shift: float,
+    upper: Floats,
+) -> None:
+    """upper' upper = matrix + diag(diagonal + shift), by rows so that the inner loop is an axpy."""
+    r = matrix.shape[0]
+    for i in range(r):
+        for j in range(i, r):
+            upper[i, j] = matrix[i, j]
+        upper[i, i] += diagonal[i] + shift
+    for k in range(r):
+        pivot = np.sqrt(max(upper[k, k], 1e-300))
+        upper[k, k] = pivot
+        for j in range(k + 1, r):
+            upper[k, j] /= pivot
+        for i in range(k + 1, r):
+            scale = upper[k, i]
+            if scale != 0.0:
+                for j in range(i, r):
+                    upper[i, j] -= scale * upper[k, j]
+
+
+@njit(cache=True, nogil=True)
+def decouple(terms: Terms, work: Ints, H: Floats, H_start: Ints, D: Floats, much: float) -> None:
+    """Coordinates penalised ``much`` more than they curve keep the diagonal of their block alone.
+
+    What they share with another coordinate is at most 1 / ``much`` of the curvature of the two;
+    the factors of what is left take a fraction of the time.
+    """
+    for w in range(work.shape[0]):
+        r = terms.rank[work[w]]
+        s = terms.start[work[w]]
+        blocks = H[H_start[w] : H_start[w + 1]].reshape(-1, r, r)
+        for k in range(blocks.shape[0]):
+            for j in range(r):
+                if D[s + j] > much * blocks[k, j, j]:
+                    own = blocks[k, j, j]
+                    blocks[k, j, :] = 0.0
+                    blocks[k, :, j] = 0.0
+                    blocks[k, j, j] = own
+
+
+@njit(cache=True, nogil=True)
+def forward(
+    upper: Floats,
+    x: Floats,
+) -> None:
+    r = x.shape[0]
+    for k in range(r):
+        x[k] /= upper[k, k]
+        for j in range(k + 1, r):
+            x[j] -= upper[k, j] * x[k]
+
+
+@njit(cache=True, nogil=True)
+def backward(
+    upper: Floats,
+    x: Floats,
+) -> None:
+    for k in range(x.shape[0] - 1, -1, -1):
+        total = x[k]
+        for j in range(k + 1, x.shape[0]):
+            total -= upper[k, j] * x[j]
+        x[k] = total / upper[k, k]
+
+
+@njit(cache=True, nogil=True)
+def block_minimum(
+    H: Floats,
+    diagonal: Floats,
+    q: Floats,
+    group: float,
+    shift: float,
+    upper: Floats,
+    point: Floats,
+    accuracy: float,
+) -> float:
+    """Minimum of g'(H + D) g / 2 - q'g + group |g|, g = ``point`` (classes x rank).
+
+    Returns mu = group / |g| (0 when the group is not penalised, inf when the minimum is zero), to
+    better than the relative ``accuracy`` to which ``point`` has it: the next call starts there.
+    Off zero, g = (H + D + mu)^-1 q with mu |g| = group: Newton on 1 / |g| - mu / group, which is
+    concave in mu with one root.
+    """
+    K, r = q.shape
+    size = 0.0
+    for k in range(K):
+        for j in range(r):
+            size += q[k, j] * q[k, j]
+    size = np.sqrt(size)
+    if size <= group:
+        point[:, :] = 0.0
+        return np.inf
+    mu = 0.0
+    if group > 0.0:
+        mu = shift
+        if not (0.0 < mu < np.inf):
+            trace = 0.0
+            for j in range(r):
+                trace += H[0, j, j] + diagonal[j]
+            mu = group * trace / r / (size - group)
+    z = np.empty(r)
+    for _ in range(50):
+        length = 0.0
+        bend = 0.0
+        for k in range(K):
+            factor(H[k], diagonal, mu, upper)
+            point[k] = q[k]
+            forward(upper, point[k])
+            backward(upper, point[k])
+            for j in range(r):
+                length += point[k, j] * point[k, j]
+                z[j] = point[k, j]
+            if group > 0.0:
+                forward(upper, z)
+                for j in range(r):
+                    bend += z[j] * z[j]
+        if group == 0.0:
+            return 0.0
+        length = np.sqrt(length)
+        off = 1.0 / length - mu / group
+        slope = bend / (length * length * length) - 1.0 / group
+        if slope < 0.0 and mu - off / slope > 0.0:
+            mu -= off / slope
+        else:
+            mu = 2.0 * mu if off > 0.0 else 0.5 * mu
+        if abs(off) * length <= accuracy:
+            break
+    return mu
+
+
+@njit(cache=True, nogil=True)
+def _dual_ascent(
+    W: Floats,
+    v: Floats,
+    nu: Floats,
+) -> None:
+    """Minimum of nu'W nu / 2 + v'nu over nu >= 0, one entry at a time (Hildreth)."""
+    c = v.shape[0]
+    for _ in range(2000):
+        moved = 0.0
+        for i in range(c):
+            if W[i, i] <= 0.0:
+                continue
+            slope = v[i]
+            for j in range(c):
+                slope += W[i, j] * nu[j]
+            new = max(0.0, nu[i] - slope / W[i, i])
+            moved = max(moved, abs(new - nu[i]) * np.sqrt(W[i, i]))
+            nu[i] = new
+        if moved <= 1e-12:
+            break
+
+
+@njit(cache=True, nogil=True)
+def monotone_minimum(
+    H: Floats,
+    diagonal: Floats,
+    q: Floats,
+    group: float,
+    constraint: Floats,
+    shift: float,
+    upper: Floats,
+    point: Floats,
+) -> float:
+    """Like :func:`block_minimum` for one score, under constraint @ g >= 0."""
+    r = q.shape[0]
+    c = constraint.shape[0]
+    nu = np.zeros(c)
+    _dual_ascent(constraint @ constraint.T, constraint @ q, nu)
+    inside = q + constraint.T @ nu
+    if np.sqrt(np.sum(inside * inside)) <= group:
+        point[:] = 0.0
+        return np.inf
+    mu = shift if group > 0.0 and 0.0 < shift < np.inf else 0.0
+    nu[:] = 0.0
+    solved = np.empty((c, r))
+    for _ in range(60):
+        factor(H, diagonal, mu, upper)
+        for i in range(c):
+            solved[i] = constraint[i]
+            forward(upper, solved[i])
+        point[:] = q
+        forward(upper, point)
+        _dual_ascent(solved @ solved.T, solved @ point, nu)
+        point += solved.T @ nu
+        backward(upper, point)
+        length = np.sqrt(np.sum(point * point))
+        if group == 0.0:
+            return 0.0
+        if length == 0.0:
+            return np.inf
+        if abs(mu * length / group - 1.0) <= 1e-9:
+            break
+        mu = group / length
+    return mu
+
+
+@njit(cache=True, nogil=True)
+def _add_variances(
+    H: Floats,
+    diagonal: Floats,
+    upper: Floats,
+    told: Ints,
+    unit: Floats,
+    out: Floats,
+) -> None:
+    """out[j] += (H + D)^-1 [j, j], the posterior variance of coordinate j.
+
+    Coordinates penalised ``ON_THEIR_OWN`` times more than they curve are left on their own (see
+    :func:`decouple`); ``upper``, ``told`` and ``unit`` are room for the work on the others.
+    """
+    n = 0
+    for j in range(diagonal.shape[0]):
+        if diagonal[j] > ON_THEIR_OWN * H[j, j]:
+            out[j] += 1.0 / (H[j, j] + diagonal[j])
+        else:
+            told[n] = j
+            n += 1
+    factors = upper[: n * n].reshape(n, n)
+    for a in range(n):
+        for c in range(a, n):
+            factors[a, c] = H[told[a], told[c]]
+    factor(factors, diagonal[told[:n]], 0.0, factors)
+    for a in range(n):
+        unit[:n] = 0.0
+        unit[a] = 1.0
+        total = 0.0
+        for k in range(a, n):
+            unit[k] /= factors[k, k]
+            total += unit[k] * unit[k]
+            for i in range(k + 1, n):
+                unit[i] -= factors[k, i] * unit[k]
+        out[told[a]] += total
+
+
+@njit(cache=True, nogil=True)
+def evidence_sums(
+    terms: Terms,
+    work: Ints,
+    H: Floats,
+    H_start: Ints,
+    D: Floats,
+    rough: Floats,
+    point: Floats,
+    out: Floats,
+) -> None:
+    """Per term in ``work``: rank, tr(V S), g'S g of the bend, then of the linear part."""
+    K = point.shape[0]
+    most = 1
+    for w in range(work.shape[0]):
+        most = max(most, terms.rank[work[w]])
+    square = np.empty(most * most)
+    unit = np.empty(most)
+    told = np.empty(most, np.int64)
+    variance = np.empty(most)
+    for w in range(work.shape[0]):
+        t = work[w]
+        r = terms.rank[t]
+        s = terms.start[t]
+        variance[:r] = 0.0
+        for k in range(K):
+            at = H_start[w] + k * r * r
+            block = H[at : at + r * r].reshape(r, r)
+            _add_variances(block, D[s : s + r], square, told, unit, variance)
+        out[w, :] = 0.0
+        for j in range(r):
+            energy = 0.0
+            for k in range(K):
+                energy += point[k, s + j] * point[k, s + j]
+            d = rough[s + j]
+            if d > 0.0:
+                out[w, 0] += K
+                out[w, 1] += variance[j] * d
+                out[w, 2] += energy * d
+            else:
+                out[w, 3] += K
+                out[w, 4] += variance[j]
+                out[w, 5] += energy
+
+
+# Compiled second-order gains of pairs of columns over their margins, from 2-D tables.
+
+
+@njit(cache=True, nogil=True)
+def _part(g: float, w: float, ridge: float) -> float:
+    """g^2 / (w + ridge) less its expectation; zero where no row is."""
+    return (g * g - w) / (w + ridge) if w > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _gain(G: Floats, H: Floats, rows: int, width: int, ridge: float) -> float:
+    """Sum of the parts of all cells minus those of both margins."""
+    gain = 0.0
+    for p in range(rows):
+        g = 0.0
+        w = 0.0
+        for c in range(p * width, (p + 1) * width):
+            gain += _part(G[c], H[c], ridge)
+            g += G[c]
+            w += H[c]
+        gain -= _part(g, w, ridge)
+    for q in range(width):
+        g = 0.0
+        w = 0.0
+        for c in range(q, rows * width, width):
+            g += G[c]
+            w += H[c]
+        gain -= _part(g, w, ridge)
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def pair_gains(
+    cells: NDArray[np.uint8],
+    sizes: Ints,
+    slopes: Floats,
+    curves: Floats,
+    ridge: float,
+    out: Floats,
+) -> None:
+    """out[a, b] = gain of the pair, a < b; ``cells[j, i]`` is the coarse cell of row i, column j.
+
+    When the pair carries nothing a gain is zero on average: from every cell and margin that rows
+    occupy, its expectation is taken away.
+    """
+    d = cells.shape[0]
+    for a in range(d):
+        for b in range(a + 1, d):
+            size = sizes[a] * sizes[b]
+            gain = 0.0
+            for k in range(slopes.shape[0]):
+                G = np.zeros(size)
+                H = np.zeros(size)
+                cell_sums(cells[a], cells[b], sizes[b], slopes[k], G)
+                cell_sums(cells[a], cells[b], sizes[b], curves[k], H)
+                gain += _gain(G, H, sizes[a], sizes[b], ridge)
+            out[a, b] = gain
+
+
+@njit(cache=True, nogil=True)
+def _completed(table: Floats, start: Ints, sizes: Ints, a: int, b: int, out: Floats) -> None:
+    """The table of two columns; the cells of the first levels follow from the margins.
+
+    ``table`` holds the sums of all pairs of levels but the first of each column; its last row and
+    column are those of no level: sums of one level, and of all rows.
+    """
+    m, width = sizes[a], sizes[b]
+    end = table.shape[0] - 1
+    out[0] = table[end, end]
+    for p in range(1, m):
+        out[p * width] = table[start[a] + p - 1, end]
+        out[0] -= out[p * width]
+    for q in range(1, width):
+        out[q] = table[end, start[b] + q - 1]
+        out[0] -= out[q]
+    for p in range(1, m):
+        for q in range(1, width):
+            v = table[start[a] + p - 1, start[b] + q - 1]
+            out[p * width + q] = v
+            out[p * width] -= v
+            out[q] -= v
+            out[0] += v
+
+
+@njit(cache=True, nogil=True)
+def add_gains_of_tables(
+    G: Floats, H: Floats, start: Ints, sizes: Ints, least: float, ridge: float, out: Floats
+) -> None:
+    """out[a, b] += gain of the pair by tables of all levels; cells under ``least`` are empty."""
+    d = sizes.shape[0]
+    most = sizes.max() ** 2
+    g = np.empty(most)
+    h = np.empty(most)
+    for a in range(d):
+        for b in range(a + 1, d):
+            _completed(G, start, sizes, a, b, g)
+            _completed(H, start, sizes, a, b, h)
+            for c in range(sizes[a] * sizes[b]):
+                if h[c] <= least:
+                    h[c] = 0.0
+            out[a, b] += _gain(g, h, sizes[a], sizes[b], ridge)

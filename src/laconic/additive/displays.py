@@ -1,0 +1,290 @@
+"""Drawings of additive models: shapes with data density and error bands, grids, the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from laconic.core import drawing as theme
+from laconic.data.tables.axes import KnotAxis
+
+__all__ = ["AdditivePathDisplay", "TermsDisplay"]
+
+
+@dataclass
+class TermsDisplay:
+    """One panel for each term: contribution to the score, with errors and where the rows are.
+
+    Shapes are lines with special values and missing as points beside them, categories are
+    horizontal bars, pairs are heat maps. Bands are two standard errors from the folds. For more
+    than two classes, one class is drawn.
+
+    Parameters
+    ----------
+    terms : list of FittedTerm
+    score : int, default=0
+        Which score (class) is drawn.
+    unit : str
+        Label of the contribution axis.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : ndarray of matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from laconic import SparseAdditiveClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = SparseAdditiveClassifier(pairs=0).fit(X, y == 1)
+    >>> frame = TermsDisplay.from_estimator(model, plot=False).frame()
+    >>> sorted(frame)[:4]
+    ['error', 'mass', 'slot', 'term']
+    """
+
+    terms: list[Any]
+    score: int = 0
+    unit: str = "log-odds"
+    figure_: Any = field(default=None, repr=False)
+    axes_: Any = field(default=None, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        terms: Sequence[int | str] | None = None,
+        *,
+        score: int = 0,
+        plot: bool = True,
+        **options: Any,
+    ) -> TermsDisplay:
+        """Display of a fitted model; ``terms`` (places or names) picks some, by default all."""
+        check_is_fitted(estimator, "terms_")
+        names = [t.name for t in estimator.terms_]
+        chosen = estimator.terms_
+        if terms is not None:
+            places = [names.index(t) if isinstance(t, str) else t for t in terms]
+            chosen = [estimator.terms_[t] for t in places]
+        last = estimator.classes_[-1] if len(estimator.classes_) == 2 else estimator.classes_[score]
+        display = cls(list(chosen), score, f"log-odds of {last}")
+        if plot:
+            display.plot(**options)
+        return display
+
+    def frame(self) -> Any:
+        """One row for each slot of each term; a pandas frame when pandas is there, else a dict."""
+        columns: dict[str, list[Any]] = {
+            name: [] for name in ("term", "slot", "value", "error", "mass")
+        }
+        for term in self.terms:
+            for place in np.ndindex(*term.mass.shape):
+                labels = [axis.labels()[k] for axis, k in zip(term.axes, place, strict=True)]
+                columns["term"].append(term.name)
+                columns["slot"].append(" | ".join(labels))
+                columns["value"].append(float(term.values[place][self.score]))
+                error = None if term.errors is None else term.errors[place][self.score]
+                columns["error"].append(np.nan if error is None else float(error))
+                columns["mass"].append(float(term.mass[place]))
+        return theme.frame_of(columns)
+
+    def plot(
+        self, axes: Any = None, *, columns: int = 3, share_scale: bool = False
+    ) -> TermsDisplay:
+        """Draw on given axes (one for each term), or on a new figure.
+
+        ``share_scale`` gives all shapes one scale, so that heights can be compared by eye; the
+        standard deviation in every title compares them anyway.
+        """
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            count = max(1, len(self.terms))
+            width = min(columns, count)
+            height = -(-count // width)
+            figure, grid = plt.subplots(
+                height, width, figsize=(4.2 * width, 3.0 * height), squeeze=False,
+                layout="constrained",
+            )  # fmt: skip
+            axes = grid.ravel()
+            for unused in axes[count:]:
+                unused.set_visible(False)
+            self.figure_ = figure
+        else:
+            axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
+            self.figure_ = axes[0].figure
+        self.axes_ = axes
+        low, high = _scale(self.terms, self.score)
+        for ax, term in zip(axes, self.terms, strict=False):
+            theme.axes(ax).grid(False)
+            if not share_scale:
+                low, high = _scale([term], self.score)
+            if len(term.axes) == 2:
+                _draw_grid(ax, term, self.score, max(-low, high))
+                continue
+            if isinstance(term.axes[0], KnotAxis):
+                _draw_line(ax, term, self.score)
+                ax.set_ylim(low, high)
+                ax.set_ylabel(self.unit, color=theme.INK, fontsize=8)
+            else:
+                _draw_bars(ax, term, self.score)
+                ax.set_xlim(low, high)
+                ax.set_xlabel(self.unit, color=theme.INK, fontsize=8)
+        return self
+
+
+def _scale(terms: Sequence[Any], score: int) -> tuple[float, float]:
+    """Least and largest value of slots that hold rows, with some room; at least +-0.25."""
+    seen = [term.values[..., score].ravel()[term.mass.ravel() > 0] for term in terms]
+    values = np.concatenate([[-0.25, 0.25], *seen])
+    pad = 0.08 * float(np.ptp(values))
+    return float(values.min()) - pad, float(values.max()) + pad
+
+
+def _draw_line(ax: Any, term: Any, score: int) -> None:
+    axis = term.axes[0]
+    m = len(axis.knots)
+    values, errors = term.values[:, score], term.errors
+    line = ax.plot(axis.knots, values[:m], color=theme.LINES[0], lw=1.8, marker="o", ms=2.5)[0]
+    if errors is not None:
+        band = 2.0 * errors[:m, score]
+        ax.fill_between(
+            axis.knots, values[:m] - band, values[:m] + band, color=theme.LINES[0], alpha=0.18, lw=0
+        )
+    ax.axhline(0.0, color=theme.FAINT, lw=1.0, zorder=0)
+    span = float(axis.knots[-1] - axis.knots[0]) or 1.0
+    labels = axis.labels()
+    beside = [k for k in range(m, axis.size) if term.mass[k] > 0]
+    for place, k in enumerate(beside):
+        at = axis.knots[-1] + span * (0.08 + 0.09 * place)
+        error = None if errors is None else 2.0 * errors[k, score]
+        ax.errorbar([at], [values[k]], yerr=error, fmt="D", ms=4, color=theme.LINES[1], capsize=2)
+        ax.annotate(
+            labels[k], (at, values[k]), xytext=(0, 6), textcoords="offset points", fontsize=7,
+            rotation=90, ha="center", va="bottom",
+        )  # fmt: skip
+    _draw_density(ax, axis.knots, term.mass[:m])
+    ax.locator_params(axis="x", nbins=5)
+    ax.set_title(f"{term.name}  (sd {term.importance:.2g})", fontsize=9)
+    line.set_gid("shape")
+
+
+def _draw_density(ax: Any, knots: NDArray[np.float64], mass: NDArray[np.float64]) -> None:
+    """Rows along the bottom: one tick for each knot, darker where more rows are."""
+    if len(knots) < 2 or not mass.any():
+        return
+    edges = np.concatenate([[knots[0]], 0.5 * (knots[1:] + knots[:-1]), [knots[-1]]])
+    width = np.maximum(np.diff(edges), 1e-300)
+    height = mass / width
+    height = 0.12 * height / height.max()
+    ax.bar(
+        edges[:-1], height, width=width, align="edge", color="0.6", alpha=0.5, lw=0,
+        transform=ax.get_xaxis_transform(), zorder=0,
+    )  # fmt: skip
+
+
+def _draw_bars(ax: Any, term: Any, score: int) -> None:
+    axis = term.axes[0]
+    seen = [k for k in range(axis.size) if term.mass[k] > 0]
+    seen.sort(key=lambda k: term.values[k, score])
+    if len(seen) > 16:  # the extremes say most; the middle is in frame()
+        seen = seen[:8] + seen[-8:]
+    place = np.arange(len(seen))
+    values = term.values[seen, score]
+    errors = None if term.errors is None else 2.0 * term.errors[seen, score]
+    ax.barh(place, values, xerr=errors, color=theme.LINES[0], alpha=0.8, height=0.7, ecolor="0.3")
+    labels = [axis.labels()[k] for k in seen]
+    shares = [f"{100 * term.mass[k]:.0f} %" for k in seen]
+    ax.set_yticks(
+        place, [f"{_short(a)} ({s})" for a, s in zip(labels, shares, strict=True)], fontsize=7
+    )
+    ax.axvline(0.0, color=theme.FAINT, lw=1.0, zorder=0)
+    ax.set_title(f"{term.name}  (sd {term.importance:.2g})", fontsize=9)
+
+
+def _short(text: str, most: int = 22) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _draw_grid(ax: Any, term: Any, score: int, top: float) -> None:
+    values = np.where(term.mass > 0, term.values[..., score], np.nan)
+    rows = [k for k in range(values.shape[0]) if term.mass[k].sum() > 0]
+    columns = [k for k in range(values.shape[1]) if term.mass[:, k].sum() > 0]
+    # the scale of the grid itself: pairs are often smaller than shapes, and the bar says so
+    top = float(np.nanmax(np.abs(values))) or top
+    image = ax.pcolormesh(
+        values[np.ix_(rows, columns)], cmap="RdBu_r", vmin=-top, vmax=top, edgecolors="face"
+    )
+    first, second = (axis.labels() for axis in term.axes)
+    ax.set_yticks(np.arange(len(rows)) + 0.5, [_short(first[k], 12) for k in rows], fontsize=7)
+    ax.set_xticks(
+        np.arange(len(columns)) + 0.5, [_short(second[k], 12) for k in columns], fontsize=7,
+        rotation=90,
+    )  # fmt: skip
+    ax.set_ylabel(term.columns[0], fontsize=8)
+    ax.set_xlabel(term.columns[1], fontsize=8)
+    ax.set_title(f"{_short(term.name, 40)}  (sd {term.importance:.2g})", fontsize=9)
+    ax.figure.colorbar(image, ax=ax, shrink=0.9)
+
+
+@dataclass
+class AdditivePathDisplay:
+    """Held-out loss against the number of terms, along the path of group penalties.
+
+    Parameters
+    ----------
+    n_terms, loss, group_penalty : ndarray
+    chosen : float
+        The penalty of the fitted model.
+    label : str
+        What the loss is.
+    """
+
+    n_terms: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    group_penalty: NDArray[np.float64]
+    chosen: float
+    label: str = "held-out log loss"
+    ax_: Any = field(default=None, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, plot: bool = True, ax: Any = None
+    ) -> AdditivePathDisplay:
+        check_is_fitted(estimator, "path_")
+        path = estimator.path_
+        if not len(path.get("loss", ())):
+            raise ValueError("The model has no path: it was fitted with a given group_penalty.")
+        label = "held-out log loss" if estimator.costs is None else "held-out expected cost"
+        display = cls(
+            path["n_terms"], path["loss"], path["group_penalty"], estimator.group_penalty_, label
+        )
+        return display.plot(ax) if plot else display
+
+    def frame(self) -> Any:
+        """The path as columns."""
+        columns: dict[str, Any] = {
+            "group_penalty": self.group_penalty.tolist(),
+            "n_terms": self.n_terms.tolist(),
+            "loss": self.loss.tolist(),
+        }
+        return theme.frame_of(columns)
+
+    def plot(self, ax: Any = None) -> AdditivePathDisplay:
+        ax = theme.axes(ax)
+        order = np.argsort(self.n_terms, kind="stable")
+        ax.plot(self.n_terms[order], self.loss[order], marker="o", color=theme.LINES[0])
+        at = int(np.argmin(np.abs(self.group_penalty - self.chosen)))
+        ax.plot(
+            [self.n_terms[at]], [self.loss[at]], "D", color=theme.LINES[1], ms=8,
+            label=f"chosen: {self.n_terms[at]:.1f} terms per fold",
+        )  # fmt: skip
+        theme.label(ax, "number of terms (mean of the folds)", self.label)
+        theme.legend(ax)
+        self.ax_ = ax
+        return self

@@ -1,0 +1,240 @@
+"""Weighted naive Bayes: its log tables, its criterion and what follows from them in closed form.
+
+Notation of Hue, Boulle and Lemaire (EGC 2014): K variables, J classes, a_kj = p(part of x_k | C_j),
+weights w in [0, 1]^K. Equation (1)::
+
+    P_w(C_j | x) = p_j prod_k a_kj^w_k / sum_l p_l prod_k a_kl^w_k
+
+and equation (4), with B_k = ln K - 1 + C_k (C_k: what describing variable k costs, in nats)::
+
+    CR(w) = - sum_n ln P_w(y_n | x_n) + penalty * sum_k B_k w_k^power
+
+The paper calls CR non-convex. That is so for power < 1 only: scores are linear in w, the first sum
+is a multinomial logistic loss, and w^power is convex for power >= 1. Hence the bounds below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+
+
+@dataclass(frozen=True)
+class LogTables:
+    """ln p_j and ln P(part | class) of K variables, stacked: one row ("cell") for each part.
+
+    Attributes
+    ----------
+    log_prior : (J,) ln p_j.
+    cells : (n_cells, J) ln P(part | class j).
+    start : (K + 1,) variable k owns the cells ``start[k]:start[k + 1]``.
+    class_weights : (n_cells, J) training weight of each class in each part.
+    """
+
+    log_prior: Floats
+    cells: Floats
+    start: Ints
+    class_weights: Floats
+
+    @staticmethod
+    def of(class_weights: Sequence[Floats], class_totals: Floats) -> LogTables:
+        """P(i | j) = (n_ij + e) / (N_j + I e), e = 1 / (N + 1): no part is impossible.
+
+        >>> tables = LogTables.of([np.array([[3.0, 0.0], [1.0, 4.0]])], np.array([4.0, 4.0]))
+        >>> np.exp(tables.cells).round(3)
+        array([[0.737, 0.026],
+               [0.263, 0.974]])
+        """
+        n_classes = len(class_totals)
+        total = float(class_totals.sum())
+        e = 1.0 / (total + 1.0)
+        start = np.zeros(len(class_weights) + 1, dtype=np.int64)
+        np.cumsum([len(table) for table in class_weights], out=start[1:])
+        if not len(class_weights):
+            stacked = np.zeros((0, n_classes))
+        else:
+            stacked = np.concatenate([np.asarray(t, dtype=np.float64) for t in class_weights])
+        parts = np.repeat(np.diff(start), np.diff(start))
+        cells = np.log((stacked + e) / (class_totals + parts[:, None] * e))
+        # a class announced but not seen yet (streams) keeps a prior above zero
+        log_prior = np.log(np.maximum(class_totals, e) / total)
+        return LogTables(log_prior, cells, start, stacked)
+
+    @property
+    def n_variables(self) -> int:
+        return len(self.start) - 1
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.log_prior)
+
+    @property
+    def total(self) -> float:
+        """N, the training weight, from the first table (0 without variables)."""
+        first = self.class_weights[: self.start[1]] if self.n_variables else self.class_weights
+        return float(first.sum())
+
+    @property
+    def owner(self) -> Ints:
+        """The variable of each cell."""
+        return np.repeat(np.arange(self.n_variables), np.diff(self.start))
+
+    def table(self, k: int) -> Floats:
+        """ln P(part | class) of variable k."""
+        return self.cells[self.start[k] : self.start[k + 1]]
+
+    def take(self, variables: Ints) -> LogTables:
+        """The tables of some variables."""
+        pieces = [np.arange(self.start[k], self.start[k + 1]) for k in variables]
+        rows = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+        start = np.zeros(len(pieces) + 1, dtype=np.int64)
+        np.cumsum([len(piece) for piece in pieces], out=start[1:])
+        return LogTables(self.log_prior, self.cells[rows], start, self.class_weights[rows])
+
+    def scores(self, codes: NDArray[np.integer], weights: Floats) -> Floats:
+        """ln p_j + sum_k w_k ln a_kj, one row at a time (a row never depends on its batch)."""
+        out = np.repeat(self.log_prior[None, :], len(codes), axis=0)
+        for k in np.flatnonzero(weights):
+            out += weights[k] * self.table(int(k))[codes[:, k]]
+        return out
+
+
+def posterior(scores: Floats) -> Floats:
+    """Equation (1) from the scores of :meth:`LogTables.scores`."""
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def smoothed(probabilities: Floats, total: float) -> Floats:
+    """(p_j + h / J) / (1 + h), h = 1 / (2 (N + 1)): N rows never justify certainty."""
+    h = 0.5 / (total + 1.0)
+    return np.asarray((probabilities + h / probabilities.shape[1]) / (1.0 + h))
+
+
+@dataclass(frozen=True)
+class WeightedBayes:
+    """Criterion (4), apart from the sum over rows: that sum and its slope are handed in.
+
+    ``cost`` holds B_k >= 0. For power >= 1 :meth:`gap` bounds CR(w) - min CR, because a convex
+    loss lies above its tangent and the penalty is a sum over variables, minimised exactly.
+
+    >>> criterion = WeightedBayes(cost=np.array([4.0]), penalty=0.5)
+    >>> criterion.value(np.array([0.5]), loss=10.0)
+    11.0
+    >>> criterion.gap(np.array([0.5]), np.array([-3.0]))
+    0.5
+    """
+
+    cost: Floats
+    penalty: float = 0.1
+    power: float = 1.0
+
+    @property
+    def is_convex(self) -> bool:
+        return self.power >= 1.0 or self.penalty == 0.0
+
+    @property
+    def price(self) -> Floats:
+        """penalty * B_k: what a weight of one pays."""
+        return self.penalty * self.cost
+
+    def regulariser(self, w: Floats) -> float:
+        return float(self.price @ w**self.power)
+
+    def value(self, w: Floats, loss: float) -> float:
+        """CR(w), given its sum over rows."""
+        return loss + self.regulariser(w)
+
+    def slope(self, w: Floats, loss_slope: Floats) -> Floats:
+        """Gradient (5); at w_k = 0 and power < 1, where it is infinite, the loss's part only.
+
+        A gradient method could otherwise never bring back a variable that reached zero.
+        """
+        if self.power == 1.0:
+            return loss_slope + self.price
+        inside = np.where(w > 0.0, w, 1.0) ** (self.power - 1.0)
+        return loss_slope + np.where(w > 0.0, self.price * self.power * inside, 0.0)
+
+    def relaxed(self) -> WeightedBayes:
+        """The convex criterion below this one: w <= w^power on [0, 1] for power < 1."""
+        return self if self.is_convex else WeightedBayes(self.cost, self.penalty, 1.0)
+
+    def gap(self, w: Floats, loss_slope: Floats) -> float:
+        """Bound on CR(w) - min CR, from the slope of the loss at w; convex criteria only."""
+        return float(self.gaps(w, loss_slope).sum())
+
+    def gaps(self, w: Floats, loss_slope: Floats) -> Floats:
+        """max over v in [0, 1] of slope_k (w_k - v) + price_k (w_k^p - v^p), each variable."""
+        if not self.is_convex:
+            raise ValueError("A tangent bounds a convex criterion only: power must be >= 1.")
+        best = self._tangent_minimum(loss_slope)
+        here = loss_slope * w + self.price * w**self.power
+        return np.maximum(here - best, 0.0)
+
+    def _tangent_minimum(self, slope: Floats) -> Floats:
+        """min over v in [0, 1] of slope v + price v^power, for each variable."""
+        at_one = np.minimum(slope + self.price, 0.0)
+        if self.power == 1.0:
+            return at_one
+        price = np.maximum(self.price, 1e-300)
+        v = np.clip(-slope / (self.power * price), 0.0, 1.0) ** (1.0 / (self.power - 1.0))
+        return np.minimum(at_one, slope * v + self.price * v**self.power)
+
+
+def variable_costs(preparation: Floats, selection: Floats, extra: Floats | None = None) -> Floats:
+    """B_k = selection_k - 1 + C_k, at least zero.
+
+    ``selection`` is ln K for a column of the data and more for a constructed variable, so that a
+    simple variable wins at equal likelihood; ``extra`` holds the user's preferences, in nats.
+    """
+    extra = np.zeros_like(preparation) if extra is None else extra
+    return np.maximum(selection - 1.0 + preparation + extra, 0.0)
+
+
+def shapley_importances(tables: LogTables, w: Floats) -> Floats:
+    """Mean absolute Shapley value of each variable, scaled to sum to one.
+
+    One class against the rest, t_ij = ln P(i | j) / P(i | not j); a score that adds over
+    independent variables has the Shapley values phi_ij = w_k (t_ij - sum_i (N_i / N) t_ij).
+    """
+    log_odds = one_against_rest(tables)
+    total = tables.total
+    out = np.zeros(tables.n_variables)
+    class_share = np.exp(tables.log_prior)
+    for k in np.flatnonzero(w):
+        cells = slice(tables.start[k], tables.start[k + 1])
+        share = tables.class_weights[cells].sum(axis=1) / total
+        t = log_odds[cells]
+        phi = w[k] * (t - share @ t)
+        out[k] = class_share @ (share @ np.abs(phi))
+    scale = out.sum()
+    return out / scale if scale > 0.0 else out
+
+
+def one_against_rest(tables: LogTables) -> Floats:
+    """ln P(part | class j) / P(part | not j), with e for class j and (J - 1) e for the rest."""
+    if not tables.n_variables:
+        return np.zeros_like(tables.cells)
+    total = tables.total
+    e = 1.0 / (total + 1.0)
+    n_rest = tables.n_classes - 1
+    parts = np.repeat(np.diff(tables.start), np.diff(tables.start))[:, None]
+    class_totals = tables.class_weights[: tables.start[1]].sum(axis=0)
+    rest = tables.class_weights.sum(axis=1, keepdims=True) - tables.class_weights
+    rest_total = total - class_totals
+    other = np.log((rest + n_rest * e) / (rest_total + parts * n_rest * e))
+    return np.asarray(tables.cells - other)
+
+
+def selection_prior(n_variables: int, n_selected: int) -> float:
+    """ln (K + 1) + ln C(K + s - 1, s): which variables are in (Boulle 2007, JMLR 8)."""
+    if n_variables == 0:
+        return 0.0
+    ways = math.lgamma(n_variables + n_selected) - math.lgamma(n_selected + 1.0)
+    return math.log(n_variables + 1.0) + ways - math.lgamma(n_variables)

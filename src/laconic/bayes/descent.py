@@ -1,0 +1,302 @@
+"""Anytime search on the box [0, 1]^K: mini-batch projected gradient, restarts, neighbourhoods.
+
+Algorithms 1 (DGML) and 2 (DGML-VNS) of Hue, Boulle and Lemaire (EGC 2014), and their multi-start
+rival (DGML-MS). The paper leaves some things open or says them twice; here
+
+* a step grows (x 1.2) when the slope keeps its sign and shrinks (x 0.5) when it changes: section 4
+  says so, the sentence of section 3 says the reverse;
+* a new start is drawn around the best point met so far: the text says so, algorithm 2 writes the
+  last one;
+* an improvement is one of 1e-4 nats: read as 1e-4 of the value, the first steps of 1e-2 would
+  already count as failures wherever the criterion is flat, and the descent would end there;
+* the first neighbourhood, which has no value in the paper, is :data:`FIRST_NEIGHBOURHOOD`.
+
+The best point is memorised at every evaluation, so that stopping at any moment loses nothing and
+a longer run of the same seed is never worse.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+import numpy as np
+
+from laconic._typing import Floats, Ints
+from laconic.bayes.criterion import WeightedBayes
+from laconic.bayes.rows import CodedRows
+from laconic.core.progress import Deadline
+from laconic.core.solution import Solution, WhyStopped
+
+SearchName = Literal["dgml", "dgml-ms", "dgml-vns"]
+
+FIRST_NEIGHBOURHOOD = 0.01
+
+logger = logging.getLogger("laconic")
+
+
+class BatchProblem(Protocol):
+    """A criterion on the box, measured on a history of rows and sloped on mini-batches."""
+
+    @property
+    def n_variables(self) -> int: ...
+
+    def value(self, w: Floats, batch: int) -> float:
+        """The criterion on the history that ends with mini-batch number ``batch``."""
+        ...
+
+    def slope(self, w: Floats, batch: int) -> Floats:
+        """Slope divided by the weight of the rows, on mini-batch number ``batch``."""
+        ...
+
+
+@dataclass(frozen=True)
+class DescentRules:
+    """The constants of section 4 of the paper."""
+
+    first_step: float = 1e-2
+    shrink: float = 0.5
+    grow: float = 1.2
+    max_iter: int = 100
+    tolerance: int = 5
+    improvement: float = 1e-4
+    zero_below: float = 1e-3
+
+    def clean(self, w: Floats) -> Floats:
+        return np.where(w < self.zero_below, 0.0, w)
+
+
+PAPER_RULES = DescentRules()
+
+
+@dataclass
+class Path:
+    """Every evaluation of a search, and the best point among them."""
+
+    point: Floats
+    value: float = math.inf
+    values: list[float] = field(default_factory=list)
+    points: list[Floats] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+
+    def add(self, point: Floats, value: float) -> None:
+        self.values.append(value)
+        self.points.append(point)
+        if value < self.value:
+            self.point, self.value = point, value
+            logger.info("iteration %d: criterion %.6f", len(self.values), value)
+
+    def start(self) -> None:
+        """The next evaluation begins a new descent."""
+        self.starts.append(len(self.values))
+
+    def as_details(self) -> dict[str, object]:
+        return {
+            "values": np.array(self.values),
+            "points": np.array(self.points),
+            "starts": np.array(self.starts, dtype=np.int64),
+        }
+
+
+def total_iterations(n_variables: int, total: float, level: int) -> int:
+    """T = log(K N) 2^level, the paper's budget."""
+    return max(1, math.ceil(math.log(max(n_variables * total, 2.0)) * 2.0**level))
+
+
+def dgml(
+    problem: BatchProblem,
+    start: Floats,
+    path: Path,
+    deadline: Deadline,
+    allowed: int,
+    rules: DescentRules = PAPER_RULES,
+) -> int:
+    """Algorithm 1: projected gradient by mini-batches, one Rprop step for each weight.
+
+    Returns the number of iterations; the points go to ``path``. ``allowed`` bounds them, on top
+    of the rules' own limit.
+    """
+    w = start.copy()
+    step = np.full(len(w), rules.first_step)
+    before = np.zeros(len(w))
+    path.start()
+    best = problem.value(rules.clean(w), len(path.values))
+    path.add(rules.clean(w), best)
+    failures = 0
+    done = 0
+    while failures < rules.tolerance and done < min(rules.max_iter, allowed):
+        if deadline.passed():
+            break
+        batch = len(path.values)
+        slope = problem.slope(w, batch)
+        turned = slope * before
+        step = np.where(turned < 0.0, step * rules.shrink, step)
+        step = np.where(turned > 0.0, step * rules.grow, step)
+        before = slope
+        w = np.clip(w - step * slope, 0.0, 1.0)
+        kept = rules.clean(w)
+        value = problem.value(kept, batch)
+        path.add(kept, value)
+        done += 1
+        if value < best - rules.improvement:
+            failures = 0
+        else:
+            failures += 1
+        best = min(best, value)
+    return done
+
+
+@dataclass(frozen=True)
+class Restarts:
+    """Where the next descent begins: anywhere (MS), or near the best point (VNS)."""
+
+    kind: SearchName
+    rng: np.random.Generator
+    first: float = FIRST_NEIGHBOURHOOD
+
+    def draw(self, best: Floats, size: float) -> Floats:
+        if self.kind == "dgml-ms":
+            return self.rng.random(len(best))
+        return np.clip(best + self.rng.uniform(-size, size, len(best)), 0.0, 1.0)
+
+
+Descend = Callable[[Floats, Path, Deadline, int], int]
+
+
+def search(
+    descend: Descend,
+    start: Floats,
+    restarts: Restarts,
+    *,
+    budget: int,
+    deadline: Deadline | None = None,
+    max_starts: int | None = None,
+) -> Solution:
+    """Algorithm 2: descents from new starts until ``budget`` iterations are spent.
+
+    Ctrl-C ends it with the best point met, as "interrupted". Nothing is certified here
+    (``gap`` is infinite); the caller knows the criterion and may bound it.
+    """
+    deadline = deadline or Deadline(None)
+    path = Path(start)
+    size = restarts.first
+    spent = 0
+    why: WhyStopped = "max_iter"
+    try:
+        spent = descend(start, path, deadline, budget)
+        n_starts = 1
+        while restarts.kind != "dgml" and spent < budget and n_starts != max_starts:
+            if deadline.passed():
+                break
+            before = path.value
+            spent += max(
+                1, descend(restarts.draw(path.point, size), path, deadline, budget - spent)
+            )
+            n_starts += 1
+            if path.value >= before:
+                size = min(2.0 * size, 1.0)
+        if deadline.passed():
+            why = "budget"
+    except KeyboardInterrupt:
+        why = "interrupted"
+    return Solution(path.point, path.value, math.inf, len(path.values), why, path.as_details())
+
+
+# The weighted naive Bayes as the paper's searches see it: mini-batches and a history.
+
+
+GROWTH = 10
+"""How much larger the batches of each new start are."""
+
+
+@dataclass(frozen=True)
+class MiniBatches:
+    """The paper's problem: slope on batch t, value on the history that ends with it.
+
+    The penalty is shared out: a batch carries the part of it that its rows are of all rows. (The
+    paper adds the whole penalty to every batch, which would multiply it by N / L.) Both are
+    measured at ``total``, the weight that the criterion speaks of.
+
+    Attributes
+    ----------
+    batches, order
+        Coded rows, and the order in which they come; after the last the first one follows.
+    batch_size
+        L, rows of a batch.
+    past
+        Rows that the criterion is measured on, None for the last ``depth`` rows of ``batches``.
+    """
+
+    batches: CodedRows
+    order: Ints
+    batch_size: int
+    criterion: WeightedBayes
+    total: float
+    past: CodedRows | None = None
+    depth: int = 0
+
+    @property
+    def n_variables(self) -> int:
+        return self.batches.n_variables
+
+    def value(self, w: Floats, batch: int) -> float:
+        past = self.past or self._rows(self._end(batch) - self.depth, self.depth)
+        loss = past.loss(w) * (self.total / past.total_weight())
+        return self.criterion.value(w, loss)
+
+    def slope(self, w: Floats, batch: int) -> Floats:
+        size = self._size
+        rows = self._rows(self._end(batch) - size, size)
+        _, slope = rows.loss_and_slope(w)
+        penalty_slope = self.criterion.slope(w, np.zeros_like(w))
+        return slope / rows.total_weight() + penalty_slope / self.total
+
+    def grown(self) -> MiniBatches:
+        """The same problem by larger batches, at most a whole history."""
+        most = len(self.order) if self.past is not None else self.depth
+        size = min(GROWTH * self._size, max(most, self._size))
+        return replace(self, batch_size=size)
+
+    @property
+    def _size(self) -> int:
+        return min(self.batch_size, len(self.order))
+
+    def _end(self, batch: int) -> int:
+        return (batch + 1) * self._size
+
+    def _rows(self, begin: int, size: int) -> CodedRows:
+        picked = self.order[np.arange(begin, begin + min(size, len(self.order))) % len(self.order)]
+        return self.batches.take(picked)
+
+
+def search_weights(
+    problem: MiniBatches,
+    kind: SearchName,
+    *,
+    level: int,
+    rng: np.random.Generator,
+    start: Floats | None = None,
+    max_iter: int | None = None,
+    deadline: Deadline | None = None,
+) -> Solution:
+    """DGML, DGML-MS or DGML-VNS, from w = 1/2 without a ``start``. Nothing is certified.
+
+    Every new start has batches :data:`GROWTH` times larger. Batches of L rows leave noise of order
+    1 / sqrt(L) in the slopes, whose signs then turn at random near the minimum and shrink the
+    steps; with batches of one size the search stays above it (the paper's section 4.1 finds so
+    too). An iteration measures the criterion on the whole history anyway, so its cost keeps its
+    order.
+    """
+    first = np.full(problem.n_variables, 0.5) if start is None else start
+    budget = max_iter or total_iterations(problem.n_variables, problem.total, level)
+    following = problem
+
+    def descend(point: Floats, path: Path, until: Deadline, allowed: int) -> int:
+        nonlocal following
+        at, following = following, following.grown()
+        return dgml(at, point, path, until, allowed)
+
+    return search(descend, first, Restarts(kind, rng), budget=budget, deadline=deadline)

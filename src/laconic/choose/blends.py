@@ -1,0 +1,354 @@
+"""The mean of several sums of terms, which is a sum of terms.
+
+Terms that read the same columns in the same way become one: two tables of a column are read on the
+cuts of both, two shapes on the knots of both. A line and a table of one column stay two terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import clone
+
+from laconic._typing import Floats, Ints
+from laconic.additive.estimator import SparseAdditiveClassifier
+from laconic.choose.candidates import Candidate
+from laconic.choose.comparison import Market, Outcome, price
+from laconic.core.contract import Accepts, TableReader, fit_context
+from laconic.core.form_prediction import FormPrediction
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
+from laconic.core.links import Link
+from laconic.data.source import one_blas_thread
+from laconic.data.tables.axes import Axis, CategoryAxis, Encoded, IntervalAxis, KnotAxis
+from laconic.linear.plain import PlainLogisticRegression
+
+MEAN_LINKS: tuple[Link, ...] = ("logit", "softmax")
+"""Links whose scores are log-probabilities up to a constant: their mean is one of the kind."""
+
+
+def mean_form(forms: Sequence[AdditiveScore]) -> AdditiveScore:
+    """(1/n) sum of the scores; its probabilities are the geometric mean of theirs, normalised.
+
+    >>> from laconic.data.tables.columns import Table
+    >>> one = SlotTerm(("x",), (IntervalAxis(np.array([1.0])),), np.array([[0.0], [2.0], [0.0]]))
+    >>> two = SlotTerm(("x",), (IntervalAxis(np.array([3.0])),), np.array([[0.0], [4.0], [0.0]]))
+    >>> forms = [AdditiveScore((0, 1), np.array([b]), (t,)) for b, t in ((1.0, one), (3.0, two))]
+    >>> mean = mean_form(forms)
+    >>> len(mean.terms), mean.terms[0].axes[0].bounds.tolist()
+    (1, [1.0, 3.0])
+    >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[0.5], [2.0], [9.0]]))
+    >>> mean.score(table).ravel().tolist()
+    [2.0, 3.0, 5.0]
+    """
+    first = forms[0]
+    if any(form.link != first.link or form.classes != first.classes for form in forms):
+        raise ValueError("Only scores of the same kind and the same classes have a mean.")
+    share = 1.0 / len(forms)
+    together: list[Term] = []
+    for term in (_scaled(term, share) for form in forms for term in form.terms):
+        at = next((i for i, own in enumerate(together) if _same_reading(own, term)), None)
+        if at is None:
+            together.append(term)
+        else:
+            together[at] = _sum_of(together[at], term)
+    return AdditiveScore(
+        first.classes,
+        np.mean([form.intercept for form in forms], axis=0),
+        tuple(together),
+        first.link,
+        smoothing=share * sum(form.smoothing for form in forms),
+    )
+
+
+def _scaled(term: Term, share: float) -> Term:
+    if isinstance(term, LineTerm):
+        assert term.missing is not None
+        return replace(term, slope=term.slope * share, missing=term.missing * share)
+    return replace(term, values=term.values * share)
+
+
+def _same_reading(one: Term, other: Term) -> bool:
+    """Whether the two can be one term without a change of any score beyond rounding."""
+    if one.columns != other.columns or type(one) is not type(other):
+        return False
+    if isinstance(one, RulesTerm):
+        return False
+    if isinstance(one, LineTerm) and isinstance(other, LineTerm):
+        return one.origin == other.origin
+    assert isinstance(one, SlotTerm)
+    assert isinstance(other, SlotTerm)
+    return all(_refinable(a, b) for a, b in zip(one.axes, other.axes, strict=True))
+
+
+def _refinable(one: Axis, other: Axis) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, KnotAxis) and isinstance(other, KnotAxis):
+        # a knot that is a value apart on one of the axes has two heights there
+        knots, specials = np.append(one.knots, other.knots), np.append(one.specials, other.specials)
+        return not bool(np.isin(knots, specials).any())
+    return True
+
+
+def _sum_of(one: Term, other: Term) -> Term:
+    if isinstance(one, LineTerm) and isinstance(other, LineTerm):
+        assert one.missing is not None
+        assert other.missing is not None
+        return replace(one, slope=one.slope + other.slope, missing=one.missing + other.missing)
+    assert isinstance(one, SlotTerm)
+    assert isinstance(other, SlotTerm)
+    axes = tuple(_refined(a, b) for a, b in zip(one.axes, other.axes, strict=True))
+    return SlotTerm(one.columns, axes, _read_on(axes, one) + _read_on(axes, other))
+
+
+def _read_on(axes: tuple[Axis, ...], term: SlotTerm) -> Floats:
+    """The term's values on the slots of finer axes."""
+    values = np.asarray(term.values)
+    for side, (old, new) in enumerate(zip(term.axes, axes, strict=True)):
+        values = _read_along(values, old, new, side)
+    return values
+
+
+def _refined(one: Axis, other: Axis) -> Axis:
+    """The coarsest axis that tells apart what either tells apart."""
+    if isinstance(one, CategoryAxis) and isinstance(other, CategoryAxis):
+        slots, others = one.slot_of(), other.slot_of()
+        groups: dict[tuple[int, int], list[str]] = {}
+        for text in dict.fromkeys([*slots, *others]):
+            key = (slots.get(text, one.other), others.get(text, other.other))
+            groups.setdefault(key, []).append(text)
+        return CategoryAxis(tuple(tuple(texts) for texts in groups.values()))
+    if isinstance(one, IntervalAxis) and isinstance(other, IntervalAxis):
+        specials = tuple(dict.fromkeys([*one.specials, *other.specials]))
+        return IntervalAxis(np.union1d(one.bounds, other.bounds), specials)
+    assert isinstance(one, KnotAxis)
+    assert isinstance(other, KnotAxis)
+    return KnotAxis(np.union1d(one.knots, other.knots), np.union1d(one.specials, other.specials))
+
+
+def _places(old: Axis, new: Axis) -> Encoded:
+    """Where each slot of the finer axis reads on the coarser one."""
+    if isinstance(new, CategoryAxis):
+        assert isinstance(old, CategoryAxis)
+        slots = old.slot_of()
+        own = [slots.get(texts[0], old.other) for texts in new.groups]
+        index = np.array([*own, old.other, old.missing], dtype=np.int64)
+        return index, np.zeros(len(index))
+    assert not isinstance(old, CategoryAxis)
+    if isinstance(new, IntervalAxis):
+        # just below the closed end: the end itself may be a value apart
+        inside = np.nextafter(new.bounds, -np.inf)
+        return old.encode(np.concatenate([inside, [np.inf], new.specials, [np.nan]]))
+    return old.encode(np.concatenate([new.knots, new.specials, [np.nan]]))
+
+
+def _read_along(values: Floats, old: Axis, new: Axis, side: int) -> Floats:
+    index, fraction = _places(old, new)
+    lines = np.moveaxis(values, side, 0)
+    after = np.minimum(index + 1, len(lines) - 1)
+    way = fraction.reshape(-1, *(1,) * (lines.ndim - 1))
+    return np.moveaxis((1.0 - way) * lines[index] + way * lines[after], 0, side)
+
+
+# BlendedClassifier: the mean of small models, still one sum of terms.
+
+
+class BlendedClassifier(FormPrediction):
+    r"""The mean of the scores of several models, which is one readable score again.
+
+    Every member is a sum of terms, score :math:`s_m(x) = b_m + \sum_t f_{mt}(x)` with log-odds (or
+    log-probabilities up to a constant) as its scale. Their mean is a sum of terms too; terms that
+    read the same columns in the same way are added up, so the blend is often shorter than its
+    members together. Its probabilities are the geometric mean of theirs, normalised. Two models
+    that err in different places decide better together than the better of the two: a choice
+    between models that are equally good on the rows at hand is a matter of luck, their mean is not.
+
+    Parameters
+    ----------
+    estimators : list of classifiers, default=None
+        Classifiers of this library whose score is a sum of terms: PlainLogisticRegression,
+        WeightedNaiveBayes, ScorecardClassifier, SparseRulesClassifier (two classes) and
+        SparseAdditiveClassifier. None: PlainLogisticRegression and SparseAdditiveClassifier.
+
+    Attributes
+    ----------
+    estimators_ : list of classifiers
+        The members, fitted.
+    form_ : AdditiveScore
+        The mean.
+    objective_, duality_gap_ : float
+        Sums over the members, where all of them report one: no other set of members has a sum
+        of training criteria that is lower by more than the gap.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean absolute contribution of each column on the training rows, as shares; not after a
+        fit from a scan.
+    classes_, n_features_in_, feature_names_in_
+
+    See Also
+    --------
+    LaconicClassifier : looks for the best pair by itself.
+
+    Examples
+    --------
+    >>> from laconic import BlendedClassifier, PlainLogisticRegression, WeightedNaiveBayes
+    >>> from laconic.data.demo import make_payments
+    >>> payments, label = make_payments(2000)
+    >>> members = [PlainLogisticRegression(), WeightedNaiveBayes(random_state=0)]
+    >>> model = BlendedClassifier(members).fit(payments, label)
+    >>> scores = [own.decision_function(payments) for own in model.estimators_]
+    >>> bool(abs(model.decision_function(payments) - sum(scores) / 2).max() < 1e-9)
+    True
+    """
+
+    _accepts = Accepts(scan=True)
+
+    _parameter_constraints: dict[str, list[Any]] = {"estimators": [list, tuple, None]}
+
+    def __init__(self, estimators: Any = None) -> None:
+        self.estimators = estimators
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BlendedClassifier:
+        """Fit every member and take the mean of their scores.
+
+        Parameters
+        ----------
+        X : array, frame or scan of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+            Class labels; those of a scan are one of its columns.
+        sample_weight : array of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        members = self._members()
+        rows = self._read_training(X, y, sample_weight)
+        with one_blas_thread():
+            if not rows.in_memory:
+                self._refuse_scan(self._can_scan(), " with these members")
+                self._publish([clone(member).fit(X) for member in members])
+                return self
+            weighted = {} if sample_weight is None else {"sample_weight": rows.weight}
+            labels = self.classes_[rows.y]
+            self._publish([clone(own).fit(rows.table, labels, **weighted) for own in members])
+            self.feature_importances_ = self._importances(rows.table, rows.weight)
+        return self
+
+    def _members(self) -> Sequence[Any]:
+        if self.estimators is None:
+            return [PlainLogisticRegression(), SparseAdditiveClassifier()]
+        if not len(self.estimators):
+            raise ValueError("estimators is empty; name at least one model.")
+        for member in self.estimators:
+            if not isinstance(member, TableReader):
+                raise TypeError(
+                    "estimators must be classifiers of this library whose score is a sum of terms, "
+                    f"got {type(member).__name__}."
+                )
+        return list(self.estimators)
+
+    def _can_scan(self) -> bool:
+        return all(member._can_scan() for member in self._members())
+
+    @classmethod
+    def of(cls, fitted: Sequence[Any]) -> BlendedClassifier:
+        """The mean of models that are fitted already, on the same columns and classes."""
+        model = cls([clone(member) for member in fitted])
+        model.schema_ = fitted[0].schema_
+        model._publish_names()
+        model.classes_ = fitted[0].classes_
+        model._publish(fitted)
+        return model
+
+    def _publish(self, fitted: Sequence[Any]) -> None:
+        self.__dict__.pop("feature_importances_", None)
+        self.estimators_ = list(fitted)
+        for member in fitted:
+            # a member is fitted on a table, which has names even where the user's X has none
+            member.schema_ = self.schema_
+            member._publish_names()
+        self.form_ = mean_form([summed_form(member) for member in fitted])
+        for name in ("objective_", "duality_gap_"):
+            own = [getattr(member, name, None) for member in fitted]
+            told = [float(value) for value in own if value is not None and np.ndim(value) == 0]
+            self.__dict__.pop(name, None)
+            if len(told) == len(fitted):
+                setattr(self, name, sum(told))
+
+
+def summed_form(model: Any) -> AdditiveScore:
+    """The fitted sum of terms of a model that can be a member; else one sentence why not."""
+    form = getattr(model, "form_", None)
+    if not isinstance(form, AdditiveScore) or form.link not in MEAN_LINKS:
+        kind = f"its link is {form.link!r}" if isinstance(form, AdditiveScore) else "it has none"
+        raise ValueError(
+            f"A {type(model).__name__} cannot be blended: its score must be a sum of terms that "
+            f"are log-odds or log-probabilities, and {kind}."
+        )
+    return form
+
+
+# Means of two candidates, judged on the held-out rows that their members were judged on.
+#
+# The mean of two sums of terms is a sum of terms (:mod:`laconic.choose.blends`). Its held-out
+# probabilities follow from those of its members, so that every pair is compared at no cost.
+
+
+def blended_outcomes(
+    outcomes: Sequence[Outcome], y: Ints, weight: Floats, market: Market, largest: float
+) -> list[Outcome]:
+    """The mean of every two complete candidates that together have at most ``largest`` entries."""
+    able = [out for out in outcomes if out.complete and out.link in MEAN_LINKS]
+    able = [out for out in able if out.raw is not None and out.size <= largest]
+    found = []
+    for one, other in combinations(able, 2):
+        if one.link == other.link and one.size + other.size <= largest:
+            blend = _mean_of(one, other)
+            price(blend, y, weight, market)
+            found.append(blend)
+    return found
+
+
+def _mean_of(one: Outcome, other: Outcome) -> Outcome:
+    tiny = np.finfo(np.float64).tiny
+    assert one.raw is not None
+    assert other.raw is not None
+    # a row that one of the two was not asked about (NaN) stays unknown
+    logs = np.log(np.maximum(one.raw, tiny)) + np.log(np.maximum(other.raw, tiny))
+    raw = softmax(logs / 2.0, axis=1)
+    smoothing = (one.smoothing + other.smoothing) / 2.0
+    proba = (raw + smoothing / raw.shape[1]) / (1.0 + smoothing)
+    members = (one, other)
+    columns = one.columns | other.columns
+    return Outcome(
+        Candidate(
+            " + ".join(out.candidate.name for out in members),
+            BlendedClassifier([out.candidate.model for out in members]),
+        ),
+        proba,
+        np.full(len(proba), np.nan),
+        raw=raw,
+        link=one.link,
+        smoothing=smoothing,
+        columns=columns,
+        members=members,
+        fit_seconds=one.fit_seconds + other.fit_seconds,
+        sizes=[one.size + other.size],
+        variables=[float(len(columns))],
+        gaps=one.gaps + other.gaps,
+        note="mean",
+        complete=True,
+    )
+
+
+def fitted_blend(blend: Outcome, fit: Callable[[Any], Any]) -> BlendedClassifier:
+    """The chosen mean on all rows: members that are fitted there already are not fitted again."""
+    return BlendedClassifier.of(
+        [fit(out.candidate.model) if out.fitted is None else out.fitted for out in blend.members]
+    )

@@ -1,0 +1,395 @@
+"""The command line: fit, compare, predict, explain, report, export, demo, doctor.
+
+Nothing heavy is imported before a command needs it, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from laconic.cli.export import export_app
+from laconic.cli.screen import (
+    columns_of,
+    comparison_table,
+    console,
+    progress,
+    read_cost_words,
+    read_language,
+    read_priors,
+    read_seconds,
+    without_nan,
+)
+
+if TYPE_CHECKING:
+    from laconic.data.tables.columns import Table
+    from laconic.job.table import JobResult, Wishes
+
+# UsageError and ClickException, by the only public name both old and new typer give them
+_UsageError = typer.BadParameter.__bases__[0]
+_ClickException = _UsageError.__bases__[0]
+
+app = typer.Typer(
+    name="laconic",
+    help="Small, certified classifiers for rare classes, unequal costs and a moving class mix.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+DataArgument = Annotated[
+    str, typer.Argument(help="CSV (also .gz, .zst), Parquet or Arrow file; - is CSV on stdin.")
+]
+ManyArgument = Annotated[
+    str,
+    typer.Argument(
+        help="CSV (also .gz, .zst), Parquet or Arrow file; - is CSV on stdin. A folder or a "
+        "quoted glob such as 'train/*.parquet' is read block by block."
+    ),
+]
+ModelArgument = Annotated[Path, typer.Argument(help="model.json written by `laconic fit`.")]
+TargetOption = Annotated[str, typer.Option(help="Column to predict.")]
+CostOption = Annotated[
+    list[str] | None,
+    typer.Option("--cost", help="fp=1 and fn=10: what a false alarm and a miss cost. Repeat it."),
+]
+CostsOption = Annotated[
+    Path | None,
+    typer.Option("--costs", help="CSV matrix: a row for each true class, a column by decision."),
+]
+PriorOption = Annotated[
+    list[str] | None,
+    typer.Option("--prior", help="0.02: share of the positive class where the model is used; "
+                 "NAME=0.2 for a class. Repeat it."),
+]  # fmt: skip
+BudgetOption = Annotated[
+    str | None, typer.Option("--budget", help="Time for the comparison: 60s, 5m, 1h.")
+]
+ModelsOption = Annotated[
+    list[str] | None, typer.Option("--model", help="Compare this family only. Repeat it.")
+]
+PositiveOption = Annotated[
+    str | None, typer.Option(help="The positive class (default: the rarer one).")
+]
+OutOption = Annotated[Path, typer.Option("--out", help="Folder for model.json and report.html.")]
+FileOption = Annotated[Path | None, typer.Option("--out", "-o", help="File (default: stdout).")]
+SeedOption = Annotated[int, typer.Option(help="Seed of the split into training and test rows.")]
+SeparatorOption = Annotated[str | None, typer.Option(help="Separator of a CSV (default: found).")]
+EncodingOption = Annotated[
+    str | None, typer.Option(help="Encoding of a CSV (default: UTF-8, or UTF-16 by its mark).")
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", help="Scheduler of a dask cluster: tcp://HOST:8786.")
+]
+ScanOption = Annotated[
+    bool, typer.Option("--scan", help="Read one file block by block too, not into memory.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, messages on stderr.")]
+LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or fr.")]
+
+
+app.add_typer(export_app)
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of errors.")] = False,
+) -> None:
+    """Small, certified classifiers for rare classes, unequal costs and a moving class mix."""
+
+
+@app.command()
+def demo(
+    out: OutOption = Path("laconic-demo"), seed: SeedOption = 0, language: LanguageOption = "en"
+) -> None:
+    """Fit a model on generated card payments, few of them fraud, and write its report."""
+    from laconic.data.demo import DEMO_COSTS, make_payments
+    from laconic.job.table import Wishes
+
+    payments, label = make_payments(random_state=seed)
+    console().print(
+        f"[bold]{payments.n_rows:,} card payments[/bold], "
+        f"{(label == 'fraud').mean():.1%} of them fraud. A false alarm costs "
+        f"{DEMO_COSTS['fp']:g}, a missed fraud {DEMO_COSTS['fn']:g}."
+    )
+    wishes = Wishes(costs=dict(DEMO_COSTS), seed=seed, language=read_language(language))
+    _fit_and_write(payments, label, wishes, out, "Card payments", as_json=False)
+
+
+@app.command()
+def fit(
+    data: ManyArgument,
+    target: TargetOption,
+    out: OutOption,
+    cost: CostOption = None,
+    costs: CostsOption = None,
+    positive: PositiveOption = None,
+    prior: PriorOption = None,
+    reject_cost: Annotated[float | None, typer.Option(help="Cost of abstaining.")] = None,
+    model: ModelsOption = None,
+    budget: BudgetOption = None,
+    seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+    language: LanguageOption = "en",
+    cluster: ClusterOption = None,
+    scan: ScanOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """From a table and costs to the smallest model that is good enough, and its report.
+
+    Writes DIR/model.json and DIR/report.html. A quarter of the rows is held out for the report.
+
+    With a folder, a glob, --scan or --cluster the rows are not read into memory: the families that
+    fit so are compared on about 200,000 rows, the chosen one is fitted on all of them, and at most
+    250,000 are held out.
+    """
+    from laconic.data.scan.files import names_many
+    from laconic.job.scan import run_scan_job
+    from laconic.job.table import Wishes
+
+    wishes = Wishes(
+        read_cost_words(cost, costs), positive, read_priors(prior), reject_cost, model or "auto",
+        read_seconds(budget), seed, read_language(language),
+    )  # fmt: skip
+    title = f"{target} in {Path(data).name}"
+    if cluster is not None or scan or names_many(data):
+        if separator is not None or encoding is not None:
+            raise ValueError("--separator and --encoding are for one CSV file read into memory.")
+        _tell_what_was_made(
+            lambda: run_scan_job(data, target, wishes, cluster=cluster, out=out, title=title),
+            wishes,
+            as_json=as_json,
+        )
+        return
+    X, label = _labelled(data, target, separator, encoding)
+    _fit_and_write(X, label, wishes, out, title, as_json=as_json)
+
+
+@app.command()
+def compare(
+    data: DataArgument,
+    target: TargetOption,
+    cost: CostOption = None,
+    costs: CostsOption = None,
+    positive: PositiveOption = None,
+    prior: PriorOption = None,
+    model: ModelsOption = None,
+    budget: BudgetOption = None,
+    seed: SeedOption = 0,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the families by the cost of held-out decisions; nothing is written."""
+    import json
+
+    from laconic.job.table import Wishes, classifier_of, read_problem
+
+    wishes = Wishes(
+        read_cost_words(cost, costs),
+        positive,
+        read_priors(prior),
+        None,
+        model or "auto",
+        read_seconds(budget),
+        seed,
+    )
+    X, label = _labelled(data, target, separator, encoding)
+    problem = read_problem(label, wishes)
+    with progress(as_json):
+        fitted = classifier_of(problem, wishes).fit(X, label)
+    columns = columns_of(fitted.comparison_)
+    if as_json:
+        sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
+        return
+    console().print(comparison_table(columns))
+
+
+@app.command()
+def predict(
+    model: ModelArgument,
+    data: ManyArgument,
+    out: FileOption = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="Column handed through, first. Repeat it.")
+    ] = None,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """One probability column per class and the decision, for every row of a table.
+
+    Rows are read and written in chunks: the table may be larger than memory.
+    """
+    from laconic.data.tables.files import TextFormat
+    from laconic.export.model_file import load
+    from laconic.job.scoring import write_predictions
+
+    loaded = load(model)
+    text = TextFormat(separator, encoding)
+    with progress(out is None) as step:
+        write_predictions(loaded, data, out, text, tuple(key or ()), step)
+
+
+@app.command()
+def explain(
+    model: ModelArgument,
+    data: Annotated[
+        str | None, typer.Argument(help="Rows to explain; without them, the model in words.")
+    ] = None,
+    out: FileOption = None,
+    reasons: Annotated[int, typer.Option(help="Reasons for each row.")] = 3,
+    key: Annotated[
+        list[str] | None, typer.Option(help="Column handed through, first. Repeat it.")
+    ] = None,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Why each row is decided as it is: the terms that move its score most, exactly."""
+    from laconic.data.tables.files import TextFormat
+    from laconic.export.model_file import load, read_content
+    from laconic.job.scoring import model_in_words, write_reasons
+
+    loaded = load(model)
+    positive = (read_content(model)["summary"] or {}).get("positive")
+    if data is None:
+        sys.stdout.write(model_in_words(loaded, positive))
+        return
+    text = TextFormat(separator, encoding)
+    write_reasons(loaded, data, out, text, tuple(key or ()), reasons, positive)
+
+
+@app.command()
+def report(
+    model: ModelArgument,
+    data: DataArgument,
+    target: TargetOption,
+    out: Annotated[Path, typer.Option("--out", "-o", help="HTML, Markdown or JSON file.")],
+    title: Annotated[str, typer.Option(help="Heading of the report.")] = "Decision report",
+    language: LanguageOption = "en",
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+    open_page: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+) -> None:
+    """A report of a model on labelled rows that the fit has not seen."""
+    import laconic
+    from laconic.export.model_file import load
+
+    loaded = load(model)
+    X, label = _labelled(data, target, separator, encoding)
+    y = label.astype(loaded.classes_.dtype)
+    made = laconic.report(loaded, X, y, language=read_language(language), title=title)
+    made.save(out)
+    console().print(f"wrote {out}", markup=False)
+    if open_page:
+        typer.launch(str(out))
+
+
+@app.command()
+def doctor() -> None:
+    """Versions of what is installed, and which extras are missing."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    from rich.table import Table as RichTable
+
+    wanted = {
+        "core": ["laconic", "numpy", "scipy", "scikit-learn", "narwhals", "numba"],
+        "stream": ["polars"],
+        "cluster": ["dask", "distributed"],
+        "plot": ["matplotlib"],
+        "onnx": ["onnx", "onnxruntime", "skl2onnx"],
+    }
+    shown = RichTable("extra", "package", "version", title=f"Python {platform.python_version()}")
+    for extra, packages in wanted.items():
+        for package in packages:
+            try:
+                found = version(package)
+            except PackageNotFoundError:
+                found = f"[yellow]missing: pip install 'laconic\\[{extra}]'[/yellow]"
+            shown.add_row(extra, package, found)
+    console().print(shown)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: one line on stderr and exit code 2 for what the user can mend."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    debug = "--debug" in arguments
+    # --debug is accepted anywhere on the line
+    arguments = [word for word in arguments if word != "--debug"]
+    try:
+        sys.exit(app(arguments, standalone_mode=False) or 0)
+    except typer.Exit as stop:
+        sys.exit(stop.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _complain("interrupted; nothing was written")
+        sys.exit(130)
+    except _ClickException as error:
+        _complain(error.format_message())  # type: ignore[attr-defined]
+        sys.exit(2)
+    except (ValueError, OSError, ImportError) as error:
+        if debug:
+            raise
+        _complain(str(error) or type(error).__name__)
+        sys.exit(2)
+    except Exception as error:
+        if debug:
+            raise
+        _complain(f"internal error, {type(error).__name__}: {error} (--debug shows where)")
+        sys.exit(1)
+
+
+def _complain(message: str) -> None:
+    print("laconic: " + " ".join(message.split()), file=sys.stderr)
+
+
+def _labelled(
+    data: str, target: str, separator: str | None, encoding: str | None
+) -> tuple[Table, Any]:
+    from laconic.data.tables.files import TextFormat, read_table, split_target
+
+    return split_target(read_table(data, TextFormat(separator, encoding)), target)
+
+
+def _fit_and_write(
+    X: Table, label: Any, wishes: Wishes, out: Path, title: str, *, as_json: bool
+) -> None:
+    from laconic.job.table import run_job
+
+    _tell_what_was_made(
+        lambda: run_job(X, label, wishes, out=out, title=title), wishes, as_json=as_json
+    )
+
+
+def _tell_what_was_made(job: Callable[[], JobResult], wishes: Wishes, *, as_json: bool) -> None:
+    import json
+
+    from laconic.reporting.render import to_terminal
+    from laconic.reporting.summary import compact
+
+    with progress(as_json):
+        done = job()
+    if as_json:
+        said = {
+            "model": str(done.model_path),
+            "report": str(done.report_path),
+            "candidate": done.model.candidate_,
+            "positive": done.positive,
+            **compact(done.summary),
+        }
+        sys.stdout.write(json.dumps(without_nan(said)) + "\n")
+        return
+    screen = console()
+    screen.print(comparison_table(columns_of(done.model.comparison_)))
+    screen.print(to_terminal(done.summary, language=wishes.language))
+    screen.print(f"positive class: {done.positive} (--positive changes it)", markup=False)
+    screen.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
+
+
+if __name__ == "__main__":
+    main()

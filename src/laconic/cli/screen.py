@@ -1,0 +1,160 @@
+"""What was typed after an option, as the job wants it; one sentence where it cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def read_cost_words(words: list[str] | None, path: Path | None) -> dict[str, Any]:
+    from laconic.job.table import read_costs
+
+    if path is not None:
+        if words:
+            raise ValueError("Give --cost or --costs, not both.")
+        return dict(read_costs(path))
+    costs = {"fp": 1.0, "fn": 1.0}
+    for word in words or []:
+        name, _, amount = word.partition("=")
+        value = _typed_number(amount)
+        if name not in costs or not 0 <= value < float("inf"):
+            raise ValueError(f"--cost {word}: write fp=NUMBER or fn=NUMBER, a number >= 0.")
+        costs[name] = value
+    if not any(costs.values()):
+        raise ValueError("--cost: one of fp and fn must be above 0.")
+    return costs
+
+
+def read_priors(words: list[str] | None) -> dict[str, float]:
+    found = {}
+    for word in words or []:
+        name, _, amount = word.rpartition("=")
+        share = _typed_number(amount)
+        if not 0 <= share <= 1:
+            raise ValueError(f"--prior {word}: write a share between 0 and 1, or NAME=SHARE.")
+        found[name] = share
+    return found
+
+
+def read_seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1.0)
+    seconds = _typed_number(number) * unit
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"--budget {text}: write a time such as 60s, 5m or 1h.")
+    return seconds
+
+
+def read_language(text: str) -> str:
+    if text not in ("en", "fr"):
+        raise ValueError(f"--language {text}: write en or fr.")
+    return text
+
+
+def _typed_number(text: str) -> float:
+    """NaN, which lies in no range, for what is not a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+# What the command line shows: a console, a bar that follows long work, the comparison.
+
+
+def console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Callable[[Any], None]]:
+    """A bar on stderr that follows the steps of the library; silent for machines and pipes."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from laconic.core.progress import Step, listening
+
+    console = Console(stderr=True, highlight=False)
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    shown = not quiet and console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
+        task = bar.add_task("reading", total=1.0)
+
+        def follow(step: Step) -> None:
+            bar.update(task, description=step.text, completed=step.done)
+
+        with listening(follow):
+            yield follow
+
+
+def columns_of(comparison: Any) -> dict[str, list[Any]]:
+    return {name: list(comparison[name]) for name in comparison}
+
+
+def comparison_table(columns: dict[str, list[Any]]) -> Any:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    title = "Held-out cost of every candidate, by cross-validation"
+    shown = RichTable(title=title, box=None, collapse_padding=True, pad_edge=False)
+    heads = ("", "candidate", "cost", "\u00b1", "log loss", "AUC", "size", "seconds", "note")
+    for head in heads:
+        left = head in ("", "candidate", "note")
+        whole = head not in ("candidate", "note")
+        shown.add_column(head, justify="left" if left else "right", no_wrap=whole, overflow="fold")
+    order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
+    for i in order:
+        cells = [
+            "*" if columns["chosen"][i] else "",
+            str(columns["candidate"][i]),
+            *(_number(columns[name][i], digits) for name, digits in _SHOWN),
+            str(columns["note"][i]),
+        ]
+        style = "bold" if columns["chosen"][i] else ""
+        shown.add_row(*(Text(cell) for cell in cells), style=style)
+    return shown
+
+
+_SHOWN = (("cost", 4), ("cost_se", 4), ("log_loss", 4), ("auc", 3), ("size", 0), ("fit_seconds", 1))
+
+
+def _last_if_nan(value: float) -> float:
+    return float("inf") if value != value else float(value)
+
+
+def _number(value: float, digits: int) -> str:
+    return "" if value != value else f"{value:.{digits}f}"
+
+
+def without_nan(value: Any) -> Any:
+    """JSON has no NaN: null instead; numpy scalars become plain."""
+    if isinstance(value, dict):
+        return {str(key): without_nan(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_nan(part) for part in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not abs(value) < float("inf") else value

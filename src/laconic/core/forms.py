@@ -1,0 +1,407 @@
+"""A term that reads several columns by the rules of a small tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.core.links import LINKS, Link, n_scores_of, probabilities
+from laconic.data.tables.axes import Axis, KnotAxis, axis_from_dict, encode_column
+from laconic.data.tables.columns import Table
+
+
+@dataclass(frozen=True)
+class RulesTerm:
+    """Values on the leaves of a tree.
+
+    Node t sends a row left when ``ranks[c][slot] <= threshold[t]``, with c = ``column[t]`` and the
+    slot of the row on ``axes[c]``; ``column[t] = -1`` marks a leaf, which gives ``values[t]``.
+    Children come after their parent.
+
+    >>> from laconic.data.tables.axes import IntervalAxis
+    >>> term = RulesTerm(
+    ...     ("age",), (IntervalAxis(np.array([30.0])),), (np.array([1, 2, 0]),),
+    ...     np.array([0, -1, -1]), np.array([1, 0, 0]), np.array([1, 0, 0]), np.array([2, 0, 0]),
+    ...     np.array([[0.0], [-1.0], [1.0]]),
+    ... )
+    >>> table = Table(("age",), ("numeric",), (None,), matrix=np.array([[20.0], [40.0], [np.nan]]))
+    >>> term.contribution(table).ravel().tolist()
+    [-1.0, 1.0, -1.0]
+    """
+
+    columns: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    ranks: tuple[Ints, ...]
+    column: Ints
+    threshold: Ints
+    left: Ints
+    right: Ints
+    values: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("column", "threshold", "left", "right"):
+            object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.int64))
+        object.__setattr__(self, "ranks", tuple(np.array(r, dtype=np.int64) for r in self.ranks))
+        object.__setattr__(self, "values", np.array(self.values, dtype=np.float64))
+        self._check()
+
+    def _check(self) -> None:
+        n_nodes = len(self.column)
+        if self.values.ndim != 2 or not np.isfinite(self.values).all():
+            raise ValueError("values of a tree must be finite numbers, (nodes, scores).")
+        if not n_nodes == len(self.threshold) == len(self.left) == len(self.right):
+            raise ValueError("A tree has one threshold, left and right for each node.")
+        if not n_nodes == len(self.values) or not n_nodes:
+            raise ValueError("A tree has values for each node.")
+        if not len(self.columns) == len(self.axes) == len(self.ranks):
+            raise ValueError("A tree has one axis and one list of ranks for each column.")
+        if any(rank.shape != (a.size,) for rank, a in zip(self.ranks, self.axes, strict=True)):
+            raise ValueError("A tree's ranks must match the slots of its axes.")
+        inner = np.flatnonzero(self.column >= 0)
+        children = np.concatenate([self.left[inner], self.right[inner]])
+        later = (self.left[inner] > inner).all() and (self.right[inner] > inner).all()
+        if self.column.max() >= len(self.columns) or not later or (children >= n_nodes).any():
+            raise ValueError("The nodes of a tree must lead to later nodes and known columns.")
+
+    @property
+    def kind(self) -> str:
+        return "rules"
+
+    @property
+    def n_scores(self) -> int:
+        return int(self.values.shape[-1])
+
+    @property
+    def n_leaves(self) -> int:
+        return int((self.column < 0).sum())
+
+    def contribution(self, table: Table) -> Floats:
+        """(rows, scores)."""
+        codes = [
+            rank[encode_column(axis, table, table.place(name))[0]]
+            for name, axis, rank in zip(self.columns, self.axes, self.ranks, strict=True)
+        ]
+        node = np.zeros(table.n_rows, dtype=np.int64)
+        while True:
+            column = self.column[node]
+            if not (column >= 0).any():
+                return np.asarray(self.values[node])
+            for c, code in enumerate(codes):
+                here = np.flatnonzero(column == c)
+                t = node[here]
+                goes_left = code[here] <= self.threshold[t]
+                node[here] = np.where(goes_left, self.left[t], self.right[t])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": "rules",
+            "columns": list(self.columns),
+            "axes": [axis.to_dict() for axis in self.axes],
+            "ranks": [rank.tolist() for rank in self.ranks],
+            "column": self.column.tolist(),
+            "threshold": self.threshold.tolist(),
+            "left": self.left.tolist(),
+            "right": self.right.tolist(),
+            "values": self.values.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RulesTerm:
+        return cls(
+            tuple(data["columns"]),
+            tuple(axis_from_dict(axis) for axis in data["axes"]),
+            tuple(np.array(rank, dtype=np.int64) for rank in data["ranks"]),
+            *(np.array(data[name]) for name in ("column", "threshold", "left", "right")),
+            np.array(data["values"], dtype=np.float64),
+        )
+
+
+# Fitted forms: what a model is once training is over.
+#
+# :class:`AdditiveScore` is an intercept plus terms that read one or two columns: a line, a table, a
+# piecewise-linear shape or a bilinear grid. Linear models, sparse additive models, naive Bayes on
+# intervals and votes of stumps are all of this form, so that a model file, SQL, ONNX, a scorecard
+# or a report is written once. A form holds numbers and texts only; its values, its contributions
+# and its dictionary are exact: ``from_dict(to_dict())`` gives the same bits, through JSON too.
+
+
+TermKind = Literal["line", "table", "piecewise", "grid", "rules"]
+
+
+def _as_values(values: ArrayLike, what: str) -> Floats:
+    array = np.array(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite numbers.")
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True)
+class LineTerm:
+    """slope_k (x - origin) for each score k; ``missing_k`` where x is missing.
+
+    >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[3.0], [np.nan]]))
+    >>> LineTerm("x", np.array([2.0]), origin=1.0).contribution(table).ravel()
+    array([4., 0.])
+    """
+
+    column: str
+    slope: Floats
+    origin: float = 0.0
+    missing: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slope", _as_values(self.slope, "slope"))
+        missing = np.zeros(len(self.slope)) if self.missing is None else self.missing
+        object.__setattr__(self, "missing", _as_values(missing, "missing"))
+
+    @property
+    def kind(self) -> TermKind:
+        return "line"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def n_scores(self) -> int:
+        return len(self.slope)
+
+    def contribution(self, table: Table) -> Floats:
+        """(rows, scores)."""
+        x = np.asarray(table.column(table.place(self.column)), dtype=np.float64)
+        gone = np.isnan(x)
+        out = (np.where(gone, self.origin, x) - self.origin)[:, None] * self.slope
+        assert self.missing is not None
+        return np.where(gone[:, None], self.missing, out)
+
+    def to_dict(self) -> dict[str, Any]:
+        assert self.missing is not None
+        return {
+            "kind": "line",
+            "columns": [self.column],
+            "slope": self.slope.tolist(),
+            "origin": float(self.origin),
+            "missing": self.missing.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class SlotTerm:
+    """Values on the slots of one axis (table, piecewise-linear) or on a grid of two axes.
+
+    ``values`` has one dimension for each axis and a last one for the scores. A row reads the
+    values of the slots it lies between, weighted by its fractions (see
+    :mod:`laconic.data.tables.axes`); on a grid, bilinearly.
+
+    >>> axis = KnotAxis(np.array([0.0, 10.0]), np.empty(0))
+    >>> shape = SlotTerm(("age",), (axis,), np.array([[-1.0], [1.0], [0.25]]))
+    >>> table = Table(("age",), ("numeric",), (None,), matrix=np.array([[5.0], [99.0], [np.nan]]))
+    >>> shape.kind, shape.contribution(table).ravel().tolist()
+    ('piecewise', [0.0, 1.0, 0.25])
+    """
+
+    columns: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    values: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _as_values(self.values, f"values of {self.columns}"))
+        expected = tuple(axis.size for axis in self.axes)
+        if len(self.columns) != len(self.axes) or len(self.axes) not in (1, 2):
+            raise ValueError("A term has one or two columns, and one axis for each.")
+        if self.values.ndim != len(self.axes) + 1 or self.values.shape[:-1] != expected:
+            raise ValueError(
+                f"values of {self.columns} must have shape {(*expected, 'scores')}, got "
+                f"{self.values.shape}."
+            )
+
+    @property
+    def kind(self) -> TermKind:
+        if len(self.axes) == 2:
+            return "grid"
+        return "piecewise" if isinstance(self.axes[0], KnotAxis) else "table"
+
+    @property
+    def n_scores(self) -> int:
+        return int(self.values.shape[-1])
+
+    def contribution(self, table: Table) -> Floats:
+        """(rows, scores)."""
+        places = [table.place(name) for name in self.columns]
+        first, way = encode_column(self.axes[0], table, places[0])
+        if len(self.axes) == 1:
+            plain = not self.axes[0].interpolates
+            return np.asarray(self.values[first]) if plain else _between(self.values, first, way)
+        second, across = encode_column(self.axes[1], table, places[1])
+        size = self.axes[0].size
+        low = _between_cells(self.values, first, second, across)
+        high = _between_cells(self.values, np.minimum(first + 1, size - 1), second, across)
+        return np.asarray((1.0 - way)[:, None] * low + way[:, None] * high)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "axes": [axis.to_dict() for axis in self.axes],
+            "values": self.values.tolist(),
+        }
+
+
+Term = LineTerm | SlotTerm | RulesTerm
+
+
+def _between(values: Floats, slot: NDArray[np.int64], way: Floats) -> Floats:
+    after = np.minimum(slot + 1, len(values) - 1)
+    return np.asarray((1.0 - way)[:, None] * values[slot] + way[:, None] * values[after])
+
+
+def _between_cells(
+    values: Floats, row: NDArray[np.int64], slot: NDArray[np.int64], way: Floats
+) -> Floats:
+    after = np.minimum(slot + 1, values.shape[1] - 1)
+    return np.asarray((1.0 - way)[:, None] * values[row, slot] + way[:, None] * values[row, after])
+
+
+def term_from_dict(data: Mapping[str, Any]) -> Term:
+    """The term that ``to_dict`` described."""
+    if data["kind"] == "line":
+        return LineTerm(data["columns"][0], data["slope"], data["origin"], data["missing"])
+    if data["kind"] == "rules":
+        return RulesTerm.from_dict(data)
+    axes = tuple(axis_from_dict(axis) for axis in data["axes"])
+    return SlotTerm(tuple(data["columns"]), axes, data["values"])
+
+
+@dataclass(frozen=True)
+class AdditiveScore:
+    """score_k(x) = intercept_k + sum of terms; one score for two classes, K for K classes.
+
+    ``link``, ``smoothing`` and ``calibration`` say how scores become probabilities
+    (:func:`laconic.core.links.probabilities`): "logit" (log-odds of the last of two
+    classes), "softmax", "ovr", "vote", or "identity", which has none.
+
+    >>> line = LineTerm("x", np.array([2.0]))
+    >>> model = AdditiveScore(("no", "yes"), np.array([-1.0]), (line,))
+    >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[0.5], [2.0]]))
+    >>> model.score(table).ravel().tolist()
+    [0.0, 3.0]
+    >>> AdditiveScore.from_dict(model.to_dict()) == model
+    True
+    """
+
+    classes: tuple[Any, ...]
+    intercept: Floats
+    terms: tuple[Term, ...]
+    link: Link = "logit"
+    smoothing: float = 0.0
+    calibration: tuple[tuple[float, float], ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "intercept", _as_values(self.intercept, "intercept"))
+        if self.link not in LINKS:
+            raise ValueError(f"Unknown link {self.link!r}; expected one of {', '.join(LINKS)}.")
+        expected = n_scores_of(self.link, len(self.classes), len(self.intercept))
+        if self.calibration is not None and (
+            self.link != "vote" or np.shape(self.calibration) != (expected, 2)
+        ):
+            raise ValueError("calibration needs the link 'vote' and (slope, intercept) by score.")
+        if len(self.classes) < 2 or len(self.intercept) != expected:
+            raise ValueError(f"{self.link} of {len(self.classes)} classes needs {expected} scores.")
+        if any(term.n_scores != expected for term in self.terms):
+            raise ValueError("Every term must have as many scores as the intercept.")
+
+    @property
+    def n_scores(self) -> int:
+        return len(self.intercept)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that the model reads, in order of first use."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.columns))
+
+    def contributions(self, table: Table) -> Floats:
+        """(rows, terms, scores); with the intercept they add up to :meth:`score`, in this order."""
+        out = np.empty((table.n_rows, len(self.terms), self.n_scores))
+        for t, term in enumerate(self.terms):
+            out[:, t] = term.contribution(table)
+        return out
+
+    def score(self, table: Table) -> Floats:
+        """(rows, scores). A row's score does not depend on the other rows."""
+        total = np.repeat(self.intercept[None, :], table.n_rows, axis=0)
+        for term in self.terms:
+            total += term.contribution(table)
+        return total
+
+    def proba(self, table: Table) -> Floats:
+        """(rows, classes), for the links that have probabilities."""
+        return probabilities(self.score(table), self.link, self.smoothing, self.calibration)
+
+    def without(self, t: int) -> AdditiveScore:
+        return replace(self, terms=self.terms[:t] + self.terms[t + 1 :])
+
+    def with_term(self, t: int, term: Term) -> AdditiveScore:
+        return replace(self, terms=(*self.terms[:t], term, *self.terms[t + 1 :]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers, texts, lists: ``json.dumps`` keeps every bit."""
+        return {
+            "form": "additive",
+            "link": self.link,
+            "classes": [plain_label(c) for c in self.classes],
+            "intercept": self.intercept.tolist(),
+            "terms": [term.to_dict() for term in self.terms],
+            "smoothing": float(self.smoothing),
+            "calibration": self.calibration and [list(pair) for pair in self.calibration],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AdditiveScore:
+        if data.get("form") != "additive":
+            raise ValueError(f"Expected an additive form, got {data.get('form')!r}.")
+        terms: Sequence[Term] = [term_from_dict(term) for term in data["terms"]]
+        calibration = data.get("calibration")
+        return cls(
+            tuple(data["classes"]),
+            data["intercept"],
+            tuple(terms),
+            data["link"],
+            float(data.get("smoothing", 0.0)),
+            None if calibration is None else tuple((float(a), float(b)) for a, b in calibration),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AdditiveScore) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def plain_label(value: Any) -> Any:
+    """A class label as JSON can hold it."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def linear_score(
+    classes: Sequence[Any],
+    names: Sequence[str],
+    coef: ArrayLike,
+    intercept: ArrayLike,
+    link: Link = "logit",
+) -> AdditiveScore:
+    """The form of a linear model: ``coef`` is (scores, columns); zero coefficients give no term.
+
+    >>> linear_score([0, 1], ["a", "b"], [[1.0, 0.0]], [0.5]).columns
+    ('a',)
+    """
+    slopes = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    terms = tuple(
+        LineTerm(name, slopes[:, j]) for j, name in enumerate(names) if slopes[:, j].any()
+    )
+    bias = np.atleast_1d(np.asarray(intercept, dtype=np.float64))
+    return AdditiveScore(tuple(plain_label(c) for c in classes), bias, terms, link)

@@ -1,0 +1,62 @@
+"""How long a search may go on."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+class Deadline:
+    """Seconds allowed from now on; ``None`` is for ever."""
+
+    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = math.inf if seconds is None else clock() + seconds
+
+    def passed(self) -> bool:
+        return self._clock() >= self._end
+
+
+# Progress of long work: whoever listens is told, without a parameter in every estimator.
+
+
+_LOG = logging.getLogger("laconic")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is being done, and how much of the whole is done (between 0 and 1)."""
+
+    text: str
+    done: float
+
+
+_listener: ContextVar[Callable[[Step], None] | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(callback: Callable[[Step], None]) -> Iterator[None]:
+    """Hand every :class:`Step` reported inside the block to ``callback``.
+
+    >>> with listening(lambda step: print(step.text)):
+    ...     report_step("half way", 0.5)
+    half way
+    """
+    token = _listener.set(callback)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def report_step(text: str, done: float) -> None:
+    """Tell the listener of this context, if any, and the log at level INFO."""
+    _LOG.info("%s (%.0f %%)", text, 100 * done)
+    callback = _listener.get()
+    if callback is not None:
+        callback(Step(text, done))

@@ -1,0 +1,1 @@
+"""Rows that do not fit in memory or on one machine: blocks of files, a cluster, one verb."""

@@ -1,0 +1,276 @@
+"""Some rows of a scan in memory: drawn by their number, whoever reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.data.row_keys import number_draws
+from laconic.data.scan.block_cache import cache_of
+from laconic.data.scan.survey import Survey, class_codes, read_weight, survey_rows
+from laconic.data.source import RUN_BLOCKS, Block, LateBlock, Source, one_blas_thread, ordered_sum
+from laconic.data.tables.columns import Schema, Table
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """A share of the rows that were given, drawn by their number."""
+
+    share: float
+    seed: int
+
+    def among(self, start: int, stop: int) -> NDArray[np.bool_]:
+        return np.asarray(number_draws(start, stop, self.seed) < self.share)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows in memory: their table, class codes, and weights that stand for the whole."""
+
+    table: Table
+    y: Ints
+    weight: Floats
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def draw_sample(source: Source, empty: Table, n_classes: int, n_rows: int, seed: int) -> Sample:
+    """About ``n_rows`` rows of a source of tables, the rare classes in larger shares.
+
+    Each of the K classes is drawn at a rate that leaves it about ``n_rows / 2K`` rows when it has
+    them, or at the common rate when that gives more; the weights undo it, and add up to what as
+    many rows drawn alike would weigh.
+    """
+
+    def count(block: Block) -> tuple[Ints, float]:
+        assert block.y is not None
+        assert block.weight is not None
+        return np.bincount(block.y, minlength=n_classes), float(block.weight.sum())
+
+    counts, total = source.sum(count, [])
+    floor = n_rows / (2.0 * n_classes)
+    with np.errstate(divide="ignore"):
+        rates = np.minimum(1.0, np.maximum(n_rows / counts.sum(), floor / counts))
+
+    def one(block: Block) -> tuple[list[NDArray[Any]], Ints, Floats]:
+        assert block.y is not None
+        assert block.weight is not None
+        drawn = number_draws(block.start, block.stop, seed) < rates[block.y]
+        rows = np.flatnonzero(drawn)
+        table, y = block.X[rows], block.y[rows]
+        cells = [table.column(j) for j in range(len(table.names))]
+        return cells, y, block.weight[rows] / rates[y]
+
+    parts = list(source.map(one))
+    y = np.concatenate([part[1] for part in parts])
+    weight = np.concatenate([part[2] for part in parts])
+    weight *= total * len(y) / (counts.sum() * weight.sum())
+    columns = [np.concatenate([part[0][j] for part in parts]) for j in range(len(empty.names))]
+    return Sample(Table(empty.names, empty.kinds, empty.categories, columns), y, weight)
+
+
+# What it takes to read a run of blocks anywhere: it travels to the workers.
+#
+# Block k is rows 65,536 k to 65,536 (k + 1) of the rows that were given, whatever the files they
+# lie in and whoever reads them.
+
+
+class Rows(Protocol):
+    """Rows by number: what a worker needs to read its blocks."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """Rows of a frame in memory."""
+
+    frame: nw.DataFrame[Any]
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.frame)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.frame.columns)
+
+    def read(self, start: int, stop: int, columns: Sequence[str]) -> Any:
+        return self.frame.select(*columns)[start:stop].to_native()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything needed to read a run of blocks anywhere; it travels to the workers."""
+
+    rows: Rows
+    features: tuple[str, ...]
+    target: str | None
+    weight: str | None
+    block_rows: int
+    cache_bytes: int
+    token: str
+    schema: Schema | None = None
+    classes: NDArray[Any] | None = None
+    starts: tuple[int, ...] | None = None
+    """Where each block begins among the rows that count (those with a positive weight)."""
+    held: HeldRows | None = None
+    """Rows that are kept out of every pass, as if their weight were zero."""
+
+    @property
+    def n_blocks(self) -> int:
+        return -(-self.rows.n_rows // self.block_rows)
+
+    @property
+    def n_runs(self) -> int:
+        return -(-self.n_blocks // RUN_BLOCKS)
+
+    def span(self, run: int) -> tuple[int, int]:
+        """First and last row of a run."""
+        step = RUN_BLOCKS * self.block_rows
+        return run * step, min((run + 1) * step, self.rows.n_rows)
+
+    def survey(self, run: int) -> Survey:
+        start, stop = self.span(run)
+        names = [*self.features, *(n for n in (self.target, self.weight) if n is not None)]
+        frame = nw.from_native(self.rows.read(start, stop, names), eager_only=True)
+        weights = self._weights(frame, start, stop)
+        return survey_rows(frame, weights, self.features, self.target, self.block_rows)
+
+    def _weights(self, frame: nw.DataFrame[Any], start: int, stop: int) -> NDArray[np.float64]:
+        weights = read_weight(frame, self.weight)
+        if self.held is not None:
+            weights[self.held.among(start, stop)] = 0.0
+        return weights
+
+    def blocks(self, run: int, columns: Sequence[int] | None) -> Iterator[Block]:
+        """The blocks of a run; their rows are read, together, when one of them is asked for."""
+        assert self.starts is not None
+        cache = cache_of(self.token, self.cache_bytes)
+        table = _RunTable(self, run, None if columns is None else tuple(columns))
+        first = run * RUN_BLOCKS
+        for index in range(first, min(first + RUN_BLOCKS, self.n_blocks)):
+            start, stop = self.starts[index], self.starts[index + 1]
+            if stop > start:
+                read = table.reader(start - self.starts[first], stop - self.starts[first])
+                yield LateBlock(index, start, stop, read, cache.memo(index))
+
+    def read_table(
+        self, run: int, columns: tuple[int, ...] | None
+    ) -> tuple[Table, NDArray[np.int64] | None, NDArray[np.float64]]:
+        """The rows of a run that count, encoded by the schema."""
+        assert self.schema is not None
+        schema = self.schema if columns is None else _some(self.schema, columns)
+        names = [*schema.names, *(n for n in (self.target, self.weight) if n is not None)]
+        if not names:
+            raise ValueError("Nothing to read: no column, no target and no weight.")
+        span = self.span(run)
+        frame = nw.from_native(self.rows.read(*span, names), eager_only=True)
+        weight = self._weights(frame, *span)
+        if not (weight > 0).all():
+            kept = np.flatnonzero(weight)
+            frame, weight = frame[kept.tolist()], weight[kept]
+        y = None
+        if self.target is not None and self.classes is not None:
+            y = class_codes(frame[self.target], self.classes, self.target)
+        if not schema.names:  # labels and weights alone
+            return schema.empty_table(), y, weight
+        return schema.apply(frame.select(*schema.names).to_native()), y, weight
+
+
+class _RunTable:
+    """The table of a run, read once, whichever of its blocks comes first."""
+
+    def __init__(self, plan: Plan, run: int, columns: tuple[int, ...] | None) -> None:
+        self._plan, self._run, self._columns = plan, run, columns
+
+    @cached_property
+    def _read(self) -> tuple[Table, NDArray[np.int64] | None, NDArray[np.float64]]:
+        return self._plan.read_table(self._run, self._columns)
+
+    def reader(self, start: int, stop: int) -> Callable[[], tuple[Any, Any, Any]]:
+        def read() -> tuple[Any, Any, Any]:
+            table, y, weight = self._read
+            rows = slice(start, stop)
+            return table[rows], None if y is None else y[rows], weight[rows]
+
+        return read
+
+
+@dataclass(frozen=True)
+class SumRun:
+    """Sum over the blocks of a run, None when no row of it counts."""
+
+    plan: Plan
+    f: Callable[[Block], Any]
+    columns: Sequence[int] | None
+
+    def __call__(self, run: int) -> Any:
+        blocks = list(self.plan.blocks(run, self.columns))
+        with one_blas_thread():
+            return ordered_sum(map(self.f, blocks)) if blocks else None
+
+
+@dataclass(frozen=True)
+class MapRun:
+    """One result per block of a run."""
+
+    plan: Plan
+    f: Callable[[Block], Any]
+    columns: Sequence[int] | None
+
+    def __call__(self, run: int) -> list[Any]:
+        with one_blas_thread():
+            return [self.f(block) for block in self.plan.blocks(run, self.columns)]
+
+
+@dataclass(frozen=True)
+class RawRun:
+    """One result per block of the rows as they were given, before any schema."""
+
+    plan: Plan
+    f: Callable[[Any], Any]
+    columns: tuple[str, ...]
+
+    def __call__(self, run: int) -> list[Any]:
+        start, stop = self.plan.span(run)
+        frame = self.plan.rows.read(start, stop, self.columns)
+        step = self.plan.block_rows
+        return [self.f(frame[a : a + step]) for a in range(0, stop - start, step)]
+
+
+@dataclass(frozen=True)
+class HeldRun:
+    """The rows of a run that are held out, as they were given."""
+
+    plan: Plan
+    held: HeldRows
+    columns: tuple[str, ...]
+
+    def __call__(self, run: int) -> Any:
+        span = self.plan.span(run)
+        frame = nw.from_native(self.plan.rows.read(*span, self.columns), eager_only=True)
+        return frame[np.flatnonzero(self.held.among(*span)).tolist()].to_native()
+
+
+def _some(schema: Schema, columns: Sequence[int]) -> Schema:
+    return Schema(
+        tuple(schema.names[j] for j in columns),
+        tuple(schema.kinds[j] for j in columns),
+        tuple(schema.categories[j] for j in columns),
+        schema.named,
+    )

@@ -1,0 +1,314 @@
+"""Rows that do not fit in memory, or on one machine: the same verb, the same bytes.
+
+Block k is rows 65,536 k to 65,536 (k + 1) of the rows that were given, whatever the files they
+lie in and whoever reads them. Runs of eight blocks are read and summed together, here or on a
+worker, and the runs are added in order: the result depends on the rows alone.
+"""
+
+from __future__ import annotations
+
+import uuid
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.data.scan.block_cache import CACHE_BYTES, forget
+from laconic.data.scan.files import file_rows, find_files, spooled_rows
+from laconic.data.scan.plan import (
+    FrameRows,
+    HeldRows,
+    HeldRun,
+    MapRun,
+    Plan,
+    RawRun,
+    Rows,
+    Sample,
+    SumRun,
+    draw_sample,
+)
+from laconic.data.scan.survey import Survey, read_labels, read_weight
+from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, Block, ordered_sum
+from laconic.data.tables.kinds import shown
+
+
+class Engine(Protocol):
+    """Who does the runs: results come in the order of the runs."""
+
+    def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]: ...
+
+    def close(self) -> None: ...
+
+
+class Here:
+    """This process, one run after the other."""
+
+    def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]:
+        return map(task, range(n_runs))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Scan:
+    """Rows in files, in a lazy frame or in memory, read block by block. Made by :func:`scan`.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns used as features.
+    target : str or None
+    n_given : int
+        Rows, those of zero weight included.
+    on_run : callable or None
+        Called with (pass, runs done, runs of a pass) as the work proceeds.
+    n_passes : int
+        Passes made so far.
+    """
+
+    def __init__(self, plan: Plan, engine: Engine) -> None:
+        self._plan = plan
+        self._engine = engine
+        self.on_run: Callable[[int, int, int], None] | None = None
+        self.n_passes = 0
+        weakref.finalize(self, forget, plan.token)
+
+    def close(self) -> None:
+        """Forget the blocks kept in this process, and leave a cluster that an address opened."""
+        forget(self._plan.token)
+        self._engine.close()
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} of {self.n_given:,} rows x {len(self.columns)} columns, "
+            f"target {self.target!r}>"
+        )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._plan.features
+
+    @property
+    def target(self) -> str | None:
+        return self._plan.target
+
+    @property
+    def n_given(self) -> int:
+        return self._plan.rows.n_rows
+
+    @cached_property
+    def survey(self) -> Survey:
+        """Kinds and texts of the columns, classes, and rows that count: one pass."""
+        found: Survey = ordered_sum(self._over(self._plan.survey))
+        if not found.n_rows:
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+        return found
+
+    @cached_property
+    def _encoded(self) -> Plan:
+        known = self.survey
+        return replace(
+            self._plan, schema=known.schema(), classes=known.classes, starts=known.starts()
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that count: those with a positive weight."""
+        return self.survey.n_rows
+
+    def class_weights(self) -> NDArray[np.float64]:
+        """Weight of each class."""
+        n_classes = len(self.survey.labels)
+        weights: NDArray[np.float64] = self.sum(lambda block: _class_weights(block, n_classes), [])
+        return weights
+
+    def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
+        """Sum of ``f(block)``, the same bytes whoever does the runs."""
+        parts = self._over(SumRun(self._encoded, f, columns))
+        return ordered_sum(part for part in parts if part is not None)
+
+    def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
+        """One result per block, in block order."""
+        for part in self._over(MapRun(self._encoded, f, columns)):
+            yield from part
+
+    def map_given(self, f: Callable[[Any], Any], columns: Sequence[str]) -> Iterator[Any]:
+        """``f`` of frames of at most ``block_rows`` rows, as given: all rows, no target needed."""
+        for part in self._over(RawRun(self._plan, f, tuple(columns))):
+            yield from part
+
+    def given_blocks(self) -> Iterator[tuple[Any, NDArray[Any], NDArray[np.float64] | None]]:
+        """Frame, labels and weights of one block after the other, as given; empty ones left out."""
+        assert self.target is not None
+        weight = self._plan.weight
+        names = [*self.columns, self.target, *([] if weight is None else [weight])]
+        for part in self.map_given(_itself, names):
+            frame = nw.from_native(part, eager_only=True)
+            weights = None if weight is None else read_weight(frame, weight)
+            if weights is not None and not weights.any():
+                continue
+            labels = read_labels(frame[self.target], self.target)
+            yield frame.select(*self.columns).to_native(), labels, weights
+
+    def sample(self, n_rows: int, seed: int = 0) -> Sample:
+        """About ``n_rows`` rows in memory, the rare classes in larger shares: two passes."""
+        known = self.survey
+        if known.classes is None:
+            raise ValueError("A sample by class needs labels: name their column in scan(target=).")
+        empty = known.schema().empty_table()
+        return draw_sample(self, empty, len(known.classes), n_rows, seed)
+
+    def hold_out(self, share: float, seed: int = 0) -> tuple[Scan, Any]:
+        """A scan of the other rows, and a frame of ``share`` of the rows: one pass.
+
+        The rows are drawn by their number, so that any worker draws the same ones.
+        """
+        held = HeldRows(share, seed)
+        names = [*self.columns, *(n for n in (self.target, self._plan.weight) if n is not None)]
+        parts = list(self._over(HeldRun(self._plan, held, tuple(names))))
+        plan = replace(self._plan, held=held, token=uuid.uuid4().hex)
+        rest = Scan(plan, self._engine)
+        rest.on_run = self.on_run
+        return rest, nw.concat(
+            [nw.from_native(part, eager_only=True) for part in parts]
+        ).to_native()
+
+    def _over(self, task: Callable[[int], Any]) -> Iterator[Any]:
+        self.n_passes += 1
+        number, n_runs = self.n_passes, self._plan.n_runs
+        for done, part in enumerate(self._engine.over(n_runs, task), start=1):
+            if self.on_run is not None:
+                self.on_run(number, done, n_runs)
+            yield part
+
+
+def _itself(frame: Any) -> Any:
+    return frame
+
+
+def _class_weights(block: Block, n_classes: int) -> NDArray[np.float64]:
+    assert block.y is not None
+    weights = np.bincount(block.y, weights=block.weight, minlength=n_classes)
+    return np.asarray(weights, dtype=np.float64)
+
+
+def scan(
+    source: Any,
+    target: str | None = None,
+    *,
+    weight: str | None = None,
+    features: Sequence[str] | None = None,
+    cluster: Any = None,
+    block_rows: int = BLOCK_ROWS,
+    cache_bytes: int = CACHE_BYTES,
+) -> Scan:
+    """Rows to fit on or to predict, without reading them into memory.
+
+    Parameters
+    ----------
+    source : path, glob, folder, list of them, lazy frame or frame
+        Parquet and Arrow files are read where they lie. CSV files and lazy frames (polars, or any
+        that narwhals knows, as a DuckDB relation) are run once into temporary Parquet.
+    target : str, optional
+        The column of class labels; needed to fit.
+    weight : str, optional
+        The column of sample weights; rows of zero weight do not count.
+    features : list of str, optional
+        The columns to use, all others by default.
+    cluster : dask.distributed.Client or str, optional
+        Do the passes on the workers of this client, or of the scheduler at this address. The files
+        must be readable by every worker under the same path.
+    block_rows : int, default=65536
+        Rows of a block. The blocks are part of the result, to rounding: change it for tests only.
+    cache_bytes : int, default=2**29
+        Memory that a process may use to keep encoded blocks between passes; the rest goes to a
+        temporary folder.
+
+    Returns
+    -------
+    Scan
+        What ``fit``, ``predict`` and ``predict_proba`` take in place of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from laconic import WeightedNaiveBayes, scan
+    >>> amount = np.arange(2000.0) % 97
+    >>> rows = scan({"amount": amount, "large": amount > 60}, target="large")
+    >>> rows
+    <Scan of 2,000 rows x 1 columns, target 'large'>
+    >>> model = WeightedNaiveBayes().fit(rows)
+    >>> [len(labels) for labels in model.predict(rows)]
+    [2000]
+    """
+    shared = cluster is not None
+    rows = _rows(source, RUN_BLOCKS * block_rows, shared=shared)
+    known = rows.columns
+    for role, name in (("target", target), ("weight", weight)):
+        if name is not None and name not in known:
+            raise ValueError(
+                f"{role}={shown(name)} is not a column of the rows, which have "
+                f"{', '.join(shown(c) for c in known[:8])}{', ...' if len(known) > 8 else ''}."
+            )
+    chosen = tuple(c for c in known if c not in (target, weight))
+    if features is not None:
+        absent = [c for c in features if c not in chosen]
+        if absent:
+            raise ValueError(
+                f"features names {shown(absent[0])}, which is not a column of the rows or is the "
+                "target or the weight."
+            )
+        chosen = tuple(features)
+    if not chosen:
+        raise ValueError("No column is left to learn from besides the target and the weight.")
+    if rows.n_rows == 0:
+        raise ValueError(f"{source!r} has no rows.")
+    plan = Plan(rows, chosen, target, weight, block_rows, cache_bytes, uuid.uuid4().hex)
+    return Scan(plan, _engine(cluster))
+
+
+def _engine(cluster: Any) -> Engine:
+    if cluster is None:
+        return Here()
+    from laconic.data.scan.cluster import Cluster
+
+    return Cluster.of(cluster)
+
+
+def _rows(source: Any, group_rows: int, *, shared: bool) -> Rows:
+    if isinstance(source, str | Path) or (
+        isinstance(source, list | tuple)
+        and source
+        and all(isinstance(item, str | Path) for item in source)
+    ):
+        return file_rows(find_files(source), group_rows, shared=shared)
+    if shared:
+        raise ValueError(
+            f"A cluster reads files, and {type(source).__name__} lies in this process; write it "
+            "to Parquet where every worker can read it, and scan that."
+        )
+    if isinstance(source, dict):
+        return FrameRows(nw.from_native(_frame_of(source), eager_only=True))
+    frame = nw.from_native(source, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return FrameRows(frame)
+    if isinstance(frame, nw.LazyFrame):
+        native = frame.to_native()
+        polars_frame = type(native).__module__.startswith("polars")
+        return spooled_rows(native if polars_frame else frame, group_rows)
+    raise TypeError(
+        f"scan reads files, lazy frames and frames, not {type(source).__name__}; arrays in memory "
+        "go to fit directly."
+    )
+
+
+def _frame_of(columns: dict[str, Any]) -> Any:
+    from laconic.data.scan.files import polars
+
+    return polars().DataFrame(columns)

@@ -1,0 +1,1 @@
+"""Costs, the deployed class mix and abstention, over any probability model."""

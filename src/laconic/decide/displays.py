@@ -1,0 +1,530 @@
+"""Reliability: do events predicted at 10 % happen one time in ten, where the decision is taken?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import norm
+from sklearn.utils import column_or_1d
+
+from laconic._typing import Floats
+from laconic.core import drawing as theme
+from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, gray_zone
+from laconic.core.drawing import checked_proba, name_of, positive_proba
+from laconic.decide.costs import baseline_costs, labels_of, row_weights
+from laconic.decide.shift import class_risks, prior_grid
+
+
+@dataclass
+class ReliabilityDisplay:
+    """Observed against predicted frequency of a class, with confidence bars and decision zone.
+
+    Attributes
+    ----------
+    predicted, observed, lower, upper, rows : ndarray of shape (n_bins,)
+        Per bin: mean prediction, observed frequency, its Wilson interval, and the (effective)
+        number of rows.
+    zone : (float, float) or None
+        Where the probabilities must be right, for instance :func:`laconic.gray_zone`.
+    threshold : float or None
+    confidence : float
+    positive : object
+    name : str
+    ax_, figure_, points_, bars_, zone_ : matplotlib objects, after :meth:`plot`
+
+    Examples
+    --------
+    >>> display = ReliabilityDisplay.from_predictions(
+    ...     [0, 0, 1, 0, 1, 1], [0.1, 0.1, 0.1, 0.8, 0.8, 0.8], costs={"fp": 1, "fn": 1}
+    ... )
+    >>> display.observed.round(3), display.rows
+    (array([0.333, 0.667]), array([3., 3.]))
+    """
+
+    predicted: Floats
+    observed: Floats
+    lower: Floats
+    upper: Floats
+    rows: Floats
+    zone: tuple[float, float] | None = None
+    threshold: float | None = None
+    confidence: float = 0.95
+    positive: Any = 1
+    name: str = "model"
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        proba: ArrayLike,
+        *,
+        costs: Any = None,
+        zone: tuple[float, float] | float | None = None,
+        n_bins: int = 10,
+        strategy: str = "quantile",
+        confidence: float = 0.95,
+        pos_label: Any = None,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        name: str = "model",
+    ) -> ReliabilityDisplay:
+        """From true classes and probabilities of one class (the last by default).
+
+        Parameters
+        ----------
+        y, proba : array-like of shape (n,)
+        costs : two-class costs, optional
+            Give the threshold that is drawn.
+        zone : (p_min, p_max) or float, optional
+            The zone to mark; one number is the width of the gray zone around the threshold.
+        n_bins : int, default=10
+        strategy : {"quantile", "uniform", "expected"}, default="quantile"
+            Bins with equal numbers of rows, of equal width, or with equal sums of predictions: the
+            last shows a rare class, of which most rows are near zero.
+        confidence : float, default=0.95
+            Of each bin's Wilson interval. With weights, its size is the effective number of rows.
+        pos_label, labels, sample_weight, name : optional
+        """
+        truth = column_or_1d(y)
+        p = checked_proba(proba, truth)
+        classes = labels_of(truth, costs, labels)
+        if pos_label is None and len(classes) != 2:
+            raise ValueError(f"Choose pos_label: there are {len(classes)} classes.")
+        positive = classes.tolist()[-1] if pos_label is None else pos_label
+        hit = class_codes(truth, classes, "y") == class_codes(
+            np.array([positive]), classes, "pos_label"
+        )
+        threshold = None if costs is None else decision_threshold(cost_matrix(costs, classes))
+        if isinstance(zone, int | float):
+            if threshold is None:
+                raise ValueError("A zone given by its width needs costs for its centre.")
+            zone = gray_zone(threshold, zone)
+        weight = row_weights(sample_weight, truth)
+        bins = _reliability_bins(hit, p, weight, _bin_edges(p, n_bins, strategy), confidence)
+        return cls(*bins, zone, threshold, confidence, positive, name)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, costs: Any = None, **options: Any
+    ) -> ReliabilityDisplay:
+        """From a fitted model; the costs of a ``DecisionClassifier`` are its own by default."""
+        proba, classes = positive_proba(estimator, X, options.get("pos_label"))
+        if costs is None and len(classes) == 2:
+            costs = getattr(estimator, "cost_matrix_", None)
+        options = {"labels": classes, "name": name_of(estimator), **options}
+        return cls.from_predictions(y, proba, costs=costs, **options)
+
+    def frame(self) -> Any:
+        """One row per bin."""
+        return theme.frame_of(
+            {
+                "predicted": self.predicted,
+                "observed": self.observed,
+                "lower": self.lower,
+                "upper": self.upper,
+                "rows": self.rows,
+            }
+        )
+
+    def plot(self, ax: Any = None, *, zoom: bool = False) -> ReliabilityDisplay:
+        """Draw; ``zoom`` shows the decision zone and as much again on each side."""
+        ax = theme.axes(ax)
+        self.zone_ = None
+        ax.plot([0, 1], [0, 1], color=theme.QUIET, lw=1.0, ls=theme.DASHES[1], label="perfect")
+        if self.zone is not None:
+            self.zone_ = ax.axvspan(
+                *self.zone, color=theme.ZONE, alpha=0.28, lw=0, label="decision zone"
+            )
+        if self.threshold is not None and 0 <= self.threshold <= 1:
+            ax.axvline(
+                self.threshold,
+                color=theme.ALARM,
+                lw=1.0,
+                alpha=0.7,
+                label=f"threshold {self.threshold:.3g}",
+            )
+        reach = np.abs(np.vstack([self.lower, self.upper]) - self.observed)
+        self.bars_ = ax.errorbar(
+            self.predicted,
+            self.observed,
+            yerr=reach,
+            fmt="o-",
+            color=theme.LINES[0],
+            ms=5,
+            lw=1.2,
+            elinewidth=1.4,
+            capsize=3,
+            label=f"{self.name} ({self.confidence:.0%} bars)",
+        )
+        self.points_ = self.bars_.lines[0]
+        self._set_limits(ax, zoom)
+        theme.label(
+            ax,
+            f"Predicted probability of {self.positive!r}",
+            f"Observed share of {self.positive!r}",
+        )
+        theme.legend(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _set_limits(self, ax: Any, zoom: bool) -> None:
+        if zoom and self.zone is None:
+            raise ValueError("There is no zone to zoom on: give zone=... when building.")
+        low, high = 0.0, 1.0
+        if zoom and self.zone is not None:
+            width = self.zone[1] - self.zone[0]
+            low, high = max(0.0, self.zone[0] - width), min(1.0, self.zone[1] + width)
+        margin = 0.02 * (high - low)
+        ax.set_xlim(low - margin, high + margin)
+        seen = (self.predicted >= low) & (self.predicted <= high)
+        top = float(self.upper[seen].max(initial=high))
+        ax.set_ylim(low - margin, top + margin)
+
+
+def _bin_edges(p: Floats, n_bins: int, strategy: str) -> Floats:
+    if strategy == "uniform":
+        return np.linspace(0.0, 1.0, n_bins + 1)
+    if strategy == "quantile":
+        return np.unique(np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)))
+    if strategy == "expected":
+        ordered = np.sort(p)
+        so_far = np.cumsum(ordered)
+        levels = so_far[-1] * np.arange(1, n_bins) / n_bins
+        inner = ordered[np.minimum(np.searchsorted(so_far, levels), len(p) - 1)]
+        return np.unique(np.concatenate([ordered[:1], inner, ordered[-1:]]))
+    raise ValueError(f"strategy must be 'quantile', 'uniform' or 'expected', got {strategy!r}.")
+
+
+def _reliability_bins(
+    hit: NDArray[np.bool_], p: Floats, weight: Floats, edges: Floats, confidence: float
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    place = np.searchsorted(edges[1:-1], p, side="right")
+    n_bins = max(len(edges) - 1, 1)
+    total = np.bincount(place, weights=weight, minlength=n_bins)
+    squares = np.bincount(place, weights=weight**2, minlength=n_bins)
+    filled = total > 0
+    predicted = np.bincount(place, weights=weight * p, minlength=n_bins)[filled] / total[filled]
+    observed = np.bincount(place, weights=weight * hit, minlength=n_bins)[filled] / total[filled]
+    rows = total[filled] ** 2 / squares[filled]
+    lower, upper = wilson_interval(observed, rows, confidence)
+    return predicted, observed, lower, upper, rows
+
+
+def wilson_interval(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
+    """Wilson score interval of a binomial share: inside [0, 1], sensible at 0 and 1.
+
+    >>> low, high = wilson_interval(np.array([0.0]), np.array([10.0]), 0.95)
+    >>> low.round(3), high.round(3)
+    (array([0.]), array([0.278]))
+    """
+    z = float(norm.ppf(0.5 + confidence / 2))
+    scale = 1.0 + z**2 / rows
+    centre = (share + z**2 / (2 * rows)) / scale
+    reach = z / scale * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    return np.clip(centre - reach, 0.0, share), np.clip(centre + reach, share, 1.0)
+
+
+# Displays in scikit-learn's convention: cost against threshold, risk against prior, reliability.
+#
+# Each is built by ``from_estimator`` or ``from_predictions``, drawn by ``plot`` and read back as
+# numbers by ``frame``. matplotlib is imported when something is drawn, not before.
+
+
+__all__ = ["CostCurveDisplay", "PriorRiskDisplay", "ReliabilityDisplay"]
+
+
+@dataclass
+class CostCurveDisplay:
+    """Mean cost per row of the rule "positive above the threshold", for every threshold.
+
+    Attributes
+    ----------
+    thresholds, costs : ndarray
+        A step function: ``costs[j]`` holds from ``thresholds[j]`` up to the next one.
+    threshold : float
+        The chosen threshold, drawn as a vertical line.
+    baselines : dict
+        Mean cost of always deciding one class.
+    positive : object
+        The positive class.
+    name : str
+    ax_, figure_, line_, point_, lowest_ : matplotlib objects, after :meth:`plot`
+
+    Examples
+    --------
+    >>> curve = CostCurveDisplay.from_predictions(
+    ...     [0, 0, 1, 1], [0.1, 0.6, 0.4, 0.9], {"fp": 1, "fn": 3}
+    ... )
+    >>> curve.threshold, float(curve.cost_at(curve.threshold))
+    (0.25, 0.25)
+    """
+
+    thresholds: Floats
+    costs: Floats
+    threshold: float
+    baselines: dict[Any, float]
+    positive: Any = 1
+    name: str = "model"
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        proba: ArrayLike,
+        costs: Any = None,
+        *,
+        threshold: float | None = None,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        name: str = "model",
+    ) -> CostCurveDisplay:
+        """From true classes and probabilities of the positive (last) class.
+
+        ``costs`` may be per-row costs; then ``threshold`` must be given.
+        """
+        truth = column_or_1d(y)
+        p = checked_proba(proba, truth)
+        classes = labels_of(truth, costs, labels)
+        if len(classes) != 2:
+            raise ValueError(f"A cost curve needs two classes, here are {len(classes)}.")
+        matrix = cost_matrix(costs, classes, n_rows=len(truth))
+        if threshold is None:
+            threshold = decision_threshold(matrix)
+        codes = class_codes(truth, classes, "y")
+        paid = matrix[codes] if matrix.ndim == 2 else matrix[np.arange(len(codes)), codes]
+        weight = row_weights(sample_weight, truth)
+        cuts, mean_costs = _cost_steps(p, paid, weight / weight.sum())
+        baselines = baseline_costs(truth, costs, labels=classes, sample_weight=sample_weight)
+        return cls(cuts, mean_costs, float(threshold), baselines, classes.tolist()[-1], name)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, costs: Any = None, **options: Any
+    ) -> CostCurveDisplay:
+        """From a fitted model; the costs of a ``DecisionClassifier`` are its own by default."""
+        proba, classes = positive_proba(estimator, X)
+        if costs is None:
+            costs = getattr(estimator, "cost_matrix_", None)
+        options = {"labels": classes, "name": name_of(estimator), **options}
+        return cls.from_predictions(y, proba, costs, **options)
+
+    def cost_at(self, threshold: float) -> float:
+        """Mean cost of the rule at a threshold."""
+        step = np.searchsorted(self.thresholds, threshold, side="right") - 1
+        return float(self.costs[max(int(step), 0)])
+
+    def frame(self) -> Any:
+        """The curve as columns ``threshold`` and ``cost``."""
+        return theme.frame_of({"threshold": self.thresholds, "cost": self.costs})
+
+    def plot(self, ax: Any = None, *, log_odds: bool = False) -> CostCurveDisplay:
+        """Draw; ``log_odds`` stretches the ends of the threshold axis, for rare classes."""
+        ax = theme.axes(ax)
+        (self.line_,) = ax.step(
+            self.thresholds, self.costs, where="post", color=theme.LINES[0], lw=1.8, label=self.name
+        )
+        for position, (decision, cost) in enumerate(self.baselines.items()):
+            ax.axhline(
+                cost,
+                color=theme.QUIET,
+                lw=1.2,
+                ls=theme.DASHES[1 + position],
+                label=f"always {decision!r}: {cost:.3g}",
+            )
+        shown = float(np.clip(self.threshold, 0.0, 1.0))
+        cost = self.cost_at(self.threshold)
+        self.threshold_line_ = ax.axvline(shown, color=theme.ALARM, lw=1.0, alpha=0.6)
+        (self.point_,) = ax.plot(
+            [shown],
+            [cost],
+            "o",
+            color=theme.ALARM,
+            ms=7,
+            zorder=5,
+            label=f"threshold {self.threshold:.3g}: {cost:.3g}",
+        )
+        lowest = int(self.costs.argmin())
+        (self.lowest_,) = ax.plot(
+            self.thresholds[[lowest]],
+            self.costs[[lowest]],
+            "o",
+            mfc="white",
+            mec=theme.LINES[0],
+            ms=6,
+            zorder=4,
+            label=f"lowest on these rows: {self.costs[lowest]:.3g}",
+        )
+        if log_odds:
+            theme.log_odds_axis(ax)
+            inside = self.thresholds[(self.thresholds > 0) & (self.thresholds < 1)]
+            ax.set_xlim(inside.min(initial=0.01), inside.max(initial=0.99))
+        else:
+            ax.set_xlim(0, 1)
+        ax.set_ylim(bottom=min(0.0, float(self.costs.min())))
+        theme.label(ax, f"Threshold on the probability of {self.positive!r}", "Mean cost per row")
+        theme.legend(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _cost_steps(p: Floats, paid: Floats, share: Floats) -> tuple[Floats, Floats]:
+    """Thresholds where the cost of "positive when p > t" changes, and the cost from there on.
+
+    ``paid[i]`` holds what the negative and the positive decision cost on row i.
+    """
+    cuts, place = np.unique(p, return_inverse=True)
+    change = np.bincount(place, weights=share * (paid[:, 0] - paid[:, 1]), minlength=len(cuts))
+    all_positive = float(share @ paid[:, 1])
+    costs: Floats = np.asarray(all_positive + np.cumsum(change), dtype=np.float64)
+    if cuts[0] > 0:
+        cuts, costs = np.append(0.0, cuts), np.append(all_positive, costs)
+    if cuts[-1] < 1:
+        cuts, costs = np.append(cuts, 1.0), np.append(costs, costs[-1])
+    return cuts, costs
+
+
+@dataclass
+class PriorRiskDisplay:
+    """Risk of several decision rules as the share of one class moves, the worst case marked.
+
+    With more than two classes, the other classes keep their proportions.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (m,)
+        Share of the moving class.
+    risks : dict of str to ndarray of shape (m,)
+    worst : dict of str to (share, risk)
+        Where each rule costs most.
+    observed : float
+        Share of the moving class in the rows given.
+    moving : object
+        The class whose share moves.
+    ax_, figure_, lines_, worst_points_ : matplotlib objects, after :meth:`plot`
+
+    Examples
+    --------
+    >>> display = PriorRiskDisplay.from_predictions(
+    ...     [0, 0, 0, 1], {"rule": [0, 0, 1, 1], "never": [0, 0, 0, 0]}, {"fp": 3, "fn": 10}
+    ... )
+    >>> display.worst
+    {'rule': (0.0, 1.0), 'never': (1.0, 10.0)}
+    """
+
+    shares: Floats
+    risks: dict[str, Floats]
+    worst: dict[str, tuple[float, float]]
+    observed: float
+    moving: Any = 1
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        decisions: ArrayLike | Mapping[str, ArrayLike],
+        costs: Any = None,
+        *,
+        shares: ArrayLike | None = None,
+        moving: Any = None,
+        labels: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        reject_label: Any = None,
+        reject_cost: float | None = None,
+        name: str = "rule",
+    ) -> PriorRiskDisplay:
+        """From true classes and the decisions of one rule, or of several by name."""
+        truth = column_or_1d(y)
+        rules = decisions if isinstance(decisions, Mapping) else {name: decisions}
+        classes = labels_of(truth, costs, labels)
+        codes = class_codes(truth, classes, "y")
+        weight = row_weights(sample_weight, truth)
+        mix = np.bincount(codes, weights=weight, minlength=len(classes)) / weight.sum()
+        moving = classes.tolist()[-1] if moving is None else moving
+        k = int(class_codes(np.array([moving]), classes, "moving")[0])
+        grid = np.linspace(0.0, 1.0, 101) if shares is None else np.asarray(shares, np.float64)
+        mixes = prior_grid(_moving_mixes(mix, k, grid), len(classes))
+        risks: dict[str, Floats] = {}
+        for rule, taken in rules.items():
+            each = class_risks(
+                truth,
+                taken,
+                costs,
+                labels=classes,
+                sample_weight=weight,
+                reject_label=reject_label,
+                reject_cost=reject_cost,
+            )
+            if np.isnan(each).any():
+                gone = classes.tolist()[int(np.argmax(np.isnan(each)))]
+                raise ValueError(f"y has no row of the class {gone!r}: its risk is unknown.")
+            risks[str(rule)] = mixes @ each
+        worst = {
+            rule: (float(grid[risk.argmax()]), float(risk.max())) for rule, risk in risks.items()
+        }
+        return cls(grid, risks, worst, float(mix[k]), moving)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, costs: Any = None, **options: Any
+    ) -> PriorRiskDisplay:
+        """From a fitted model, or a mapping from names to fitted models.
+
+        Costs and abstentions of a ``DecisionClassifier`` are its own by default.
+        """
+        models = estimator if isinstance(estimator, Mapping) else {name_of(estimator): estimator}
+        for model in models.values():
+            if costs is None:
+                costs = getattr(model, "cost_matrix_", None)
+            if getattr(model, "reject_cost", None) is not None:
+                options.setdefault("reject_label", model.reject_label_)
+                options.setdefault("reject_cost", model.reject_cost)
+            options.setdefault("labels", model.classes_)
+        decisions = {name: model.predict(X) for name, model in models.items()}
+        return cls.from_predictions(y, decisions, costs, **options)
+
+    def frame(self) -> Any:
+        """The lines as columns: ``share`` and one column of risks per rule."""
+        return theme.frame_of({"share": self.shares, **self.risks})
+
+    def plot(self, ax: Any = None) -> PriorRiskDisplay:
+        """Draw one line per rule, its worst case as a dot, and the observed share."""
+        ax = theme.axes(ax)
+        self.lines_, self.worst_points_ = {}, {}
+        for position, (rule, risk) in enumerate(self.risks.items()):
+            colour = theme.LINES[position % len(theme.LINES)]
+            share, peak = self.worst[rule]
+            (self.lines_[rule],) = ax.plot(
+                self.shares,
+                risk,
+                color=colour,
+                lw=1.8,
+                ls=theme.DASHES[position % len(theme.DASHES)],
+                label=f"{rule} (worst {peak:.3g})",
+            )
+            (self.worst_points_[rule],) = ax.plot(
+                [share], [peak], "o", color=colour, ms=8, mec="white", zorder=5, clip_on=False
+            )
+        self.observed_line_ = ax.axvline(
+            self.observed, color=theme.QUIET, lw=1.0, ls=":", label=f"observed {self.observed:.3g}"
+        )
+        ax.set_xlim(float(self.shares.min()), float(self.shares.max()))
+        ax.set_ylim(bottom=min(0.0, *(float(risk.min()) for risk in self.risks.values())))
+        theme.label(ax, f"Share of class {self.moving!r} where the model is used", "Risk per row")
+        theme.legend(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _moving_mixes(mix: Floats, k: int, shares: Floats) -> Floats:
+    """Mixes where class k has each share and the others keep their proportions."""
+    others = np.delete(np.arange(len(mix)), k)
+    rest = mix[others].sum()
+    kept = mix[others] / rest if rest > 0 else np.full(len(others), 1.0 / len(others))
+    mixes = np.empty((len(shares), len(mix)))
+    mixes[:, k] = shares
+    mixes[:, others] = (1.0 - shares)[:, None] * kept
+    return mixes

@@ -1,0 +1,380 @@
+"""DecisionClassifier: any probability model, plus costs, a deployed class mix and abstention."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from laconic._typing import Floats
+from laconic.core.contract import by_blocks, take_rows
+from laconic.core.decisions import (
+    class_codes,
+    class_prior,
+    correct_prior,
+    cost_matrix,
+    decision_threshold,
+    expected_costs,
+)
+from laconic.data.scan.scan import Scan
+
+
+class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Decide by least expected cost, under the class mix of deployment, or abstain.
+
+    With the probabilities :math:`p_k` of the wrapped model, corrected to
+
+    .. math:: p'_k \propto p_k \, \frac{\pi_k}{\pi^{train}_k}
+
+    when a ``prior`` is given, the decision is the class d of least
+    :math:`\sum_k p'_k\,\mathrm{costs}[k, d]`, or ``reject_label`` when that least cost exceeds
+    ``reject_cost``. Of two decisions that cost the same, the first class wins.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier with ``predict_proba``. It is cloned and fitted, unless it is a
+        ``FrozenEstimator`` or ``prefit`` is true.
+    costs : mapping, frame or array-like, default=None
+        ``{"fp": 1, "fn": 10}``, a K x K matrix, or a frame or dict of dicts with class names; rows
+        are the true class, columns the decision. None: every error costs 1.
+    prior : float, array-like of shape (K,), mapping or "balanced", default=None
+        Class shares where the model is used; one number is the share of the last of two classes,
+        "balanced" means equal shares. None: as in training.
+    reject_cost : float, default=None
+        Cost of abstaining. None: never abstain.
+    reject_label : object, default="auto"
+        What ``predict`` returns for an abstention. "auto" is ``-1`` for numeric classes and
+        ``"reject"`` for texts.
+    train_prior : float, array-like of shape (K,), mapping or "balanced", default=None
+        Class shares under which the wrapped model's probabilities are right. None: the weighted
+        shares in ``y`` at fit. Say "balanced" for a model trained with
+        ``class_weight="balanced"`` or on rows resampled to equal shares.
+    prefit : bool, default=False
+        Use ``estimator`` as it is, already fitted. ``fit`` then only reads the class shares of
+        ``y``, and ``y`` may be None.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted model.
+    classes_ : ndarray of shape (K,)
+    train_prior_ : ndarray of shape (K,) or None
+        None when a prefitted model came without ``y`` and without ``train_prior``.
+    prior_ : ndarray of shape (K,) or None
+    cost_matrix_ : ndarray of shape (K, K)
+    threshold_ : float
+        Two classes only: the probability, as ``predict_proba`` returns it, above which the last
+        class is decided.
+    reject_label_ : object
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    laconic.expected_cost : what decisions cost on labelled rows.
+    laconic.estimate_prior : the class mix of unlabelled rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DecisionClassifier(GaussianNB(), costs={"fp": 4, "fn": 1}).fit(X, y)
+    >>> model.threshold_
+    0.8
+    >>> model.expected_costs(X[:1]).shape
+    (1, 2)
+
+    A deployed class mix and an abstention that costs 0.1:
+
+    >>> wary = DecisionClassifier(GaussianNB(), prior=0.9, reject_cost=0.1).fit(X, y)
+    >>> sorted(set(wary.predict(X).tolist()))
+    [-1, 0, 1]
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        costs: Any = None,
+        prior: Any = None,
+        reject_cost: float | None = None,
+        *,
+        reject_label: Any = "auto",
+        train_prior: Any = None,
+        prefit: bool = False,
+    ) -> None:
+        self.estimator = estimator
+        self.costs = costs
+        self.prior = prior
+        self.reject_cost = reject_cost
+        self.reject_label = reject_label
+        self.train_prior = train_prior
+        self.prefit = prefit
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags = inner.input_tags
+            tags.non_deterministic = inner.non_deterministic
+            if inner.classifier_tags is not None:
+                tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+                tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+        if self.reject_cost is not None:
+            tags.classifier_tags.poor_score = True  # accuracy counts abstentions as errors
+        return tags
+
+    def _html_repr(self) -> str:
+        """The fitted model in a few lines, then scikit-learn's diagram."""
+        from laconic.core.compact import compact_html
+
+        return compact_html(self) + str(super()._html_repr())
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """``fit`` passes metadata on to the wrapped model's ``fit``."""
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+        )
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any
+    ) -> DecisionClassifier:
+        """Fit the wrapped model and learn the class shares.
+
+        Parameters
+        ----------
+        X : array-like, frame, sparse matrix or scan, as the wrapped model accepts it
+        y : array-like of shape (n,)
+            Class labels; those of a scan are one of its columns.
+        sample_weight : array-like of shape (n,), default=None
+            Passed to the wrapped model; also weights the class shares.
+        **fit_params : dict
+            Passed to the wrapped model's ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self.estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator must have predict_proba, {type(self.estimator).__name__} has not; wrap "
+                "it in CalibratedClassifierCV, or choose a model that gives probabilities."
+            )
+        scanned = isinstance(X, Scan) and not self.prefit
+        labels = None if scanned else self._read_labels(y)
+        weight = _read_weight(sample_weight, labels)
+        if scanned:
+            self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+            labels, weight = self.estimator_.classes_, X.class_weights()
+        elif labels is not None and not self.prefit:
+            passed = self._passed_to_fit(sample_weight, fit_params)
+            self.estimator_ = _fit_rows_that_count(self.estimator, X, labels, weight, passed)
+        elif hasattr(self.estimator, "classes_"):
+            self.estimator_ = self.estimator
+        else:
+            raise NotFittedError("prefit=True, but estimator is not fitted; fit it first.")
+        self.classes_ = np.asarray(self.estimator_.classes_)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "DecisionClassifier needs at least two classes in y, but y has one class: "
+                f"{self.classes_.tolist()[0]!r}; give rows of another class."
+            )
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        self.train_prior_ = self._class_shares(labels, weight)
+        self._read_decision_rule()
+        return self
+
+    @by_blocks
+    def predict_proba(self, X: Any, *, prior: Any = None) -> Floats:
+        """Class probabilities, corrected for the prior.
+
+        Parameters
+        ----------
+        X : rows, as the wrapped model accepts them
+        prior : float, array-like of shape (K,), mapping or "balanced", default=None
+            Class shares for this call, instead of the parameter ``prior``.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self, "estimator_")
+        proba = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        deployed = self.prior_ if prior is None else class_prior(prior, self.classes_)
+        if deployed is None:
+            return proba
+        return correct_prior(proba, self._known_train_prior(), deployed)
+
+    @by_blocks
+    def expected_costs(self, X: Any, *, costs: Any = None, prior: Any = None) -> Floats:
+        """Expected cost of every decision on every row.
+
+        Parameters
+        ----------
+        X : rows, as the wrapped model accepts them
+        costs : mapping, frame or array-like, default=None
+            Costs for this call, instead of the parameter ``costs``; also per-row costs: an array
+            n x K x K, or ``{"fp": (n,), "fn": (n,)}`` or a frame with these columns.
+        prior : float, array-like of shape (K,), mapping or "balanced", default=None
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        proba = self.predict_proba(X, prior=prior)
+        if costs is None:
+            return expected_costs(proba, self.cost_matrix_)
+        return expected_costs(proba, cost_matrix(costs, self.classes_, n_rows=len(proba)))
+
+    @by_blocks
+    def predict(self, X: Any, *, costs: Any = None, prior: Any = None) -> NDArray[Any]:
+        """The decision of least expected cost, or an abstention.
+
+        The parameters are those of :meth:`expected_costs`. In a pipeline, per-row costs arrive by
+        metadata routing once ``set_predict_request(costs=True)`` was called.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        per_decision = self.expected_costs(X, costs=costs, prior=prior)
+        decisions: NDArray[Any] = self.classes_[per_decision.argmin(axis=1)]
+        if self.reject_cost is None:
+            return decisions
+        abstain = per_decision.min(axis=1) > self.reject_cost
+        return _mark(decisions, abstain, self.reject_label_)
+
+    def _read_labels(self, y: Any) -> NDArray[Any] | None:
+        if y is None:
+            if self.prefit:
+                return None
+            raise ValueError(
+                "DecisionClassifier requires y to be passed, but the target y is None."
+            )
+        labels: NDArray[Any] = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
+        return labels
+
+    def _passed_to_fit(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
+        """What the wrapped model's ``fit`` receives, with and without metadata routing."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            return dict(routed.estimator.fit)
+        if sample_weight is None or isinstance(self.estimator, FrozenEstimator):
+            return fit_params
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            raise ValueError(
+                f"{type(self.estimator).__name__}.fit takes no sample_weight. For a pipeline, call "
+                "sklearn.set_config(enable_metadata_routing=True) and set_fit_request on its last "
+                "step; else leave the weights out."
+            )
+        return {**fit_params, "sample_weight": sample_weight}
+
+    def _class_shares(self, labels: NDArray[Any] | None, weight: Floats | None) -> Floats | None:
+        if self.train_prior is not None:
+            return class_prior(self.train_prior, self.classes_, "train_prior")
+        if labels is None:
+            return None
+        if weight is not None:
+            labels, weight = labels[weight > 0], weight[weight > 0]
+        codes = class_codes(labels, self.classes_, "y")
+        totals = np.bincount(codes, weights=weight, minlength=len(self.classes_))
+        return np.asarray(totals / totals.sum())
+
+    def _read_decision_rule(self) -> None:
+        self.cost_matrix_ = cost_matrix(self.costs, self.classes_)
+        self.prior_ = None if self.prior is None else class_prior(self.prior, self.classes_)
+        if self.prior_ is not None:
+            correct_prior(np.ones((1, len(self.classes_))), self._known_train_prior(), self.prior_)
+        if len(self.classes_) == 2:
+            self.threshold_ = decision_threshold(self.cost_matrix_)
+        if self.reject_cost is not None and not (
+            isinstance(self.reject_cost, Real) and np.isfinite(float(self.reject_cost))
+        ):
+            raise ValueError(f"reject_cost must be a finite number, got {self.reject_cost!r}.")
+        self.reject_label_ = self._chosen_reject_label()
+
+    def _chosen_reject_label(self) -> Any:
+        label = self.reject_label
+        if isinstance(label, str) and label == "auto":
+            label = "reject" if self.classes_.dtype.kind in "OUST" else -1
+        if self.reject_cost is not None and label in self.classes_.tolist():
+            raise ValueError(
+                f"reject_label: {label!r} is one of the classes {self.classes_.tolist()}; choose "
+                "another label for abstentions."
+            )
+        return label
+
+    def _known_train_prior(self) -> Floats:
+        if self.train_prior_ is None:
+            raise ValueError(
+                "A prior needs the class shares of training: give train_prior=..., or y to fit."
+            )
+        return self.train_prior_
+
+
+def _read_weight(sample_weight: Any, labels: NDArray[Any] | None) -> Floats | None:
+    if sample_weight is None or labels is None:
+        return None
+    weight: Floats = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != labels.shape:
+        raise ValueError(
+            f"sample_weight must hold one number per row, {len(labels)} in all, got shape "
+            f"{weight.shape}."
+        )
+    if not (weight >= 0).all():
+        raise ValueError("sample_weight must hold numbers >= 0.")
+    if not weight.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weight
+
+
+def _fit_rows_that_count(
+    estimator: Any,
+    X: Any,
+    labels: NDArray[Any],
+    weight: Floats | None,
+    passed: dict[str, Any],
+) -> Any:
+    """A fitted clone. A row of zero weight counts nowhere, not even as a row of its class."""
+    if weight is None or weight.all():
+        return clone(estimator).fit(X, labels, **passed)
+    kept, n_rows = np.flatnonzero(weight), len(weight)
+    passed = {name: _cut(value, kept, n_rows) for name, value in passed.items()}
+    return clone(estimator).fit(take_rows(X, kept), labels[kept], **passed)
+
+
+def _cut(value: Any, kept: NDArray[np.int64], n_rows: int) -> Any:
+    """The kept rows of per-row metadata; anything else as it is."""
+    per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_rows
+    return take_rows(value, kept) if per_row else value
+
+
+def _mark(decisions: NDArray[Any], abstain: NDArray[np.bool_], label: Any) -> NDArray[Any]:
+    """Decisions with the abstentions marked, whether or not there is one: one dtype per model."""
+    own, marked = decisions.dtype, np.asarray(label).dtype
+    numeric = own.kind in "iuf" and marked.kind in "iuf"
+    texts = own.kind == "U" and marked.kind == "U"
+    kind = np.result_type(own, marked) if numeric or texts else np.dtype(object)
+    result = decisions.astype(kind)
+    result[abstain] = label
+    return result

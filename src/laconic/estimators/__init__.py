@@ -1,1 +1,0 @@
-"""The scikit-learn face: validate, call a solver, store."""

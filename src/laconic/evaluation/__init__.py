@@ -1,1 +1,0 @@
-"""Costs, class-mix shift and displays."""

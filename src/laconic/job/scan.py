@@ -1,0 +1,105 @@
+"""The main job on rows that are not read into memory: files by glob, a folder, a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from laconic.choose.estimator import CHOICE_ROWS
+from laconic.core.progress import report_step
+from laconic.data.scan.scan import Scan, scan
+from laconic.data.scan.survey import read_labels
+from laconic.data.tables.columns import Schema
+from laconic.decide.estimator import DecisionClassifier
+from laconic.job.table import (
+    TEST_SHARE,
+    JobResult,
+    Problem,
+    Wishes,
+    classifier_of,
+    problem_of,
+    writable,
+    written,
+)
+from laconic.linear.plain import PlainLogisticRegression
+from laconic.reporting.summary import summarise
+
+MOST_TEST_ROWS = 250_000
+"""Rows held out for the report, at most."""
+
+
+def run_scan_job(
+    data: str, target: str, wishes: Wishes, *, cluster: str | None, out: Path, title: str
+) -> JobResult:
+    """Hold rows out, choose on a sample of the others, fit on all of them, measure, write."""
+    with following(scan(data, target, cluster=cluster)) as rows:
+        share = min(TEST_SHARE, MOST_TEST_ROWS / rows.n_given)
+        report_step("drawing the rows held out", 0.0)
+        training, frame = rows.hold_out(share, wishes.seed)
+        with following(training), writable(out):
+            return _fit_and_write(training, frame, target, wishes, out, title)
+
+
+def _fit_and_write(
+    training: Scan, frame: Any, target: str, wishes: Wishes, out: Path, title: str
+) -> JobResult:
+    classes = training.survey.classes
+    assert classes is not None
+    problem = scan_problem(training, wishes)
+    held = nw.from_native(frame, eager_only=True)
+    X = held.select(*training.columns).to_native()
+    y = read_labels(held[target], target)
+    model = classifier_of(problem, wishes).fit(training)
+    report_step("measuring on the rows held out", 0.95)
+    sample = training.sample(CHOICE_ROWS, wishes.seed)
+    baseline = DecisionClassifier(
+        PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
+    ).fit(sample.table, classes[sample.y], sample_weight=sample.weight)
+    known = np.isin(y, classes)
+    rows = Schema.learn(X).table[np.flatnonzero(known)]
+    summary = summarise(
+        model,
+        rows,
+        y[known],
+        problem.costs,
+        positive=classes[problem.place],
+        n_train=training.n_rows,
+        comparison=model.comparison_,
+        baseline=baseline,
+        seed=wishes.seed,
+    )
+    return written(model, summary, problem, wishes, out, title)
+
+
+def scan_problem(rows: Scan, wishes: Wishes) -> Problem:
+    """The wishes checked against the classes of a scan."""
+    classes = rows.survey.classes
+    assert classes is not None
+    if len(classes) < 2:
+        raise ValueError(f"The target has one class only: {classes[0]!r}.")
+    names = np.array([_text(label) for label in classes.tolist()])
+    return problem_of(names, rows.class_weights(), wishes)
+
+
+def _text(label: Any) -> str:
+    """A label as ``laconic fit`` writes those of a table in memory."""
+    return label if isinstance(label, str) else f"{float(label):.17g}"
+
+
+@contextmanager
+def following(rows: Scan) -> Iterator[Scan]:
+    """Passes of a scan as steps of the job."""
+
+    def tell(number: int, done: int, runs: int) -> None:
+        report_step(f"pass {number} over {rows.n_given:,} rows", done / runs)
+
+    rows.on_run = tell
+    try:
+        yield rows
+    finally:
+        rows.close()

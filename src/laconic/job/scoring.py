@@ -1,0 +1,262 @@
+"""Predictions and reasons for a file, chunk by chunk."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term, linear_score
+from laconic.core.progress import Step
+from laconic.data.scan.files import find_files, names_many
+from laconic.data.tables.chunks import read_chunks
+from laconic.data.tables.columns import Table
+from laconic.data.tables.files import TextFormat
+from laconic.decide.estimator import DecisionClassifier
+from laconic.export.atomic import replacing
+from laconic.linear.form import LinearScore
+
+
+@contextmanager
+def _output(path: Path | None) -> Iterator[IO[str]]:
+    if path is None:
+        yield sys.stdout
+        return
+    with replacing(path) as stream:
+        yield stream
+
+
+def _kinds(model: DecisionClassifier) -> dict[str, str]:
+    schema = model.estimator_.schema_
+    return dict(zip(schema.names, schema.kinds, strict=True))
+
+
+def _text_line(cells: list[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(cells)
+    return line.getvalue()
+
+
+def _quoted(values: list[Any]) -> dict[Any, str]:
+    """Labels as CSV cells."""
+    return {value: _text_line([value]).rstrip("\n") for value in values}
+
+
+def write_predictions(
+    model: DecisionClassifier,
+    data: str | Path,
+    out: Path | None,
+    text: TextFormat,
+    key: tuple[str, ...] = (),
+    on_step: Callable[[Step], None] = lambda step: None,
+) -> int:
+    """One line for each row: keys, a probability by class, the decision. Returns the rows."""
+    labels = [*model.classes_.tolist()]
+    if model.reject_cost is not None:
+        labels.append(model.reject_label_)
+    said = _quoted(labels)
+    n_rows = 0
+    files = find_files(data) if names_many(data) else [data]
+    chunks = chain.from_iterable(read_chunks(f, _kinds(model), text, keep=key) for f in files)
+    with _output(out) as stream:
+        names = [f"probability of {name}" for name in model.classes_]
+        stream.write(_text_line([*key, *names, "decision"]))
+        for chunk in chunks:
+            keys = [_as_list(chunk[name]) for name in key]
+            rows = _without(chunk, key, _kinds(model))
+            proba, decided = decide(model, rows)
+            columns = [list(map(repr, column)) for column in proba.T.tolist()]
+            lines = zip(*columns, [said[d] for d in decided.tolist()], strict=True)
+            if key:
+                heads = [_text_line(list(own)).rstrip("\n") for own in zip(*keys, strict=True)]
+                stream.write(
+                    "".join([f"{h},{','.join(c)}\n" for h, c in zip(heads, lines, strict=True)])
+                )
+            else:
+                stream.write("".join([",".join(cells) + "\n" for cells in lines]))
+            n_rows += len(decided)
+            on_step(Step(f"{n_rows:,} rows written", 0.0))
+    return n_rows
+
+
+def decide(model: DecisionClassifier, rows: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Probabilities and decisions with one pass over the form."""
+    from laconic.core.decisions import expected_costs
+
+    proba = model.predict_proba(rows)
+    costs = expected_costs(proba, model.cost_matrix_)
+    decided: NDArray[Any] = model.classes_[costs.argmin(axis=1)]
+    if model.reject_cost is not None:
+        decided = decided.astype(object)
+        decided[costs.min(axis=1) > model.reject_cost] = model.reject_label_
+    return proba, decided
+
+
+def _as_list(column: Any) -> list[Any]:
+    cells = column.to_list() if hasattr(column, "to_list") else list(column)
+    return ["" if cell is None or cell != cell else cell for cell in cells]
+
+
+def _without(chunk: Any, key: tuple[str, ...], kinds: dict[str, str]) -> Any:
+    if not key or all(name in kinds for name in key):
+        return chunk
+    if isinstance(chunk, dict):
+        return {name: chunk[name] for name in kinds}
+    return chunk.select(list(kinds))
+
+
+def additive_of(model: DecisionClassifier) -> AdditiveScore:
+    """The model as a sum of terms, or one sentence why it is none."""
+    form = model.estimator_.form_
+    if isinstance(form, AdditiveScore):
+        return form
+    if isinstance(form, LinearScore):
+        names = model.estimator_.schema_.names
+        return linear_score(form.classes, names, form.coef, form.intercept, form.link)
+    raise ValueError(
+        f"A {model.estimator_.family_} is no sum of terms: its decisions have no exact reasons."
+    )
+
+
+def write_reasons(
+    model: DecisionClassifier,
+    data: str | Path,
+    out: Path | None,
+    text: TextFormat,
+    key: tuple[str, ...] = (),
+    n_reasons: int = 3,
+    positive: Any = None,
+) -> None:
+    """Decision, score and the terms that move it most, for every row.
+
+    With two classes the score is that of ``positive`` (default: the last class).
+    """
+    form = towards(additive_of(model), positive)
+    if n_reasons < 1:
+        raise ValueError("--reasons must be at least 1.")
+    names = [" x ".join(term.columns) for term in form.terms]
+    heads = [w for k in range(1, n_reasons + 1) for w in (f"reason {k}", f"value {k}", f"adds {k}")]
+    number = 0
+    with _output(out) as stream:
+        stream.write(_text_line([*(key or ("row",)), "decision", "score", *heads]))
+        for chunk in read_chunks(data, _kinds(model), text, keep=key, chunk_rows=16_384):
+            keys = [_as_list(chunk[name]) for name in key]
+            rows = _without(chunk, key, _kinds(model))
+            _, decided = decide(model, rows)
+            table = model.estimator_._read_rows(rows)
+            moved, score = _moved(form, table, decided, model.classes_)
+            order = np.argsort(-np.abs(moved), axis=1, kind="stable")[:, :n_reasons]
+            for i, places in enumerate(order):
+                number += 1
+                own = [column[i] for column in keys] if key else [number]
+                cells: list[Any] = [*own, decided[i], repr(float(score[i]))]
+                for t in places:
+                    value = ", ".join(_cell(table, name, i) for name in form.terms[t].columns)
+                    cells += [names[t], value, repr(float(moved[i, t]))]
+                stream.write(_text_line(cells + [""] * (3 * (n_reasons - len(places)))))
+
+
+def _moved(
+    form: AdditiveScore, table: Table, decided: NDArray[Any], classes: NDArray[Any]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Contributions (rows, terms) to the score told: the only one, or that of the decision."""
+    parts, score = form.contributions(table), form.score(table)
+    if parts.shape[2] == 1:
+        return parts[:, :, 0], score[:, 0]
+    known = {label: k for k, label in enumerate(classes.tolist())}
+    told = np.array([known.get(d, int(score[i].argmax())) for i, d in enumerate(decided.tolist())])
+    rows = np.arange(len(told))
+    return parts[rows, :, told], score[rows, told]
+
+
+def _cell(table: Table, name: str, i: int) -> str:
+    j = table.place(name)
+    value, texts = table.column(j)[i], table.categories[j]
+    if table.kinds[j] == "categorical":
+        if value == -1:
+            return "missing"
+        return "unknown" if value < 0 or texts is None else texts[value]
+    return "missing" if np.isnan(value) else f"{value:.12g}"
+
+
+def towards(form: AdditiveScore, positive: Any) -> AdditiveScore:
+    """The same score with its sign turned, when the positive one of two classes is the first."""
+    if form.n_scores > 1 or positive is None or str(form.classes[0]) != str(positive):
+        return form
+    terms = tuple(_turned(term) for term in form.terms)
+    return replace(form, classes=form.classes[::-1], intercept=-form.intercept, terms=terms)
+
+
+def _turned(term: Term) -> Term:
+    if isinstance(term, LineTerm):
+        assert term.missing is not None
+        return replace(term, slope=-term.slope, missing=-term.missing)
+    return replace(term, values=-term.values)
+
+
+def model_in_words(model: DecisionClassifier, positive: Any = None) -> str:
+    """Every term with its slots and what they add: the whole model as text."""
+    form = towards(additive_of(model), positive)
+    heads = [str(form.classes[-1])] if form.n_scores == 1 else [str(c) for c in form.classes]
+    lines = [
+        f"{model.estimator_.family_}: score of {', '.join(heads)}",
+        f"intercept {_values(form.intercept)}",
+    ]
+    for term in form.terms:
+        lines.append("")
+        lines.append(" x ".join(term.columns))
+        lines += [f"  {label}: {_values(values)}" for label, values in _slots(term)]
+    return "\n".join(lines) + "\n"
+
+
+def _values(values: NDArray[np.float64]) -> str:
+    return ", ".join(f"{value:+.4f}" for value in np.atleast_1d(values))
+
+
+def _slots(term: Term) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    if isinstance(term, LineTerm):
+        origin = f" (x - {term.origin:.6g})" if term.origin else " x"
+        yield "times" + origin, term.slope
+        if term.missing is not None and term.missing.any():
+            yield "missing", term.missing
+    elif isinstance(term, RulesTerm):
+        yield from _paths(term)
+    elif isinstance(term, SlotTerm) and len(term.axes) == 1:
+        yield from zip(term.axes[0].labels(), term.values, strict=True)
+    else:
+        first, second = (axis.labels() for axis in term.axes)
+        for i, a in enumerate(first):
+            for j, b in enumerate(second):
+                yield f"{a} & {b}", term.values[i, j]
+
+
+def _paths(term: RulesTerm) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """The conditions that lead to each leaf: the slots that remain on every column it asks."""
+    stack: list[tuple[int, dict[int, tuple[int, int]]]] = [(0, {})]
+    while stack:
+        t, limits = stack.pop()
+        c = int(term.column[t])
+        if c < 0:
+            said = [_span(term, column, span) for column, span in sorted(limits.items())]
+            yield " & ".join(said) or "all", term.values[t]
+            continue
+        low, high = limits.get(c, (int(term.ranks[c].min()), int(term.ranks[c].max())))
+        cut = int(term.threshold[t])
+        stack.append((int(term.right[t]), {**limits, c: (max(low, cut + 1), high)}))
+        stack.append((int(term.left[t]), {**limits, c: (low, min(high, cut))}))
+
+
+def _span(term: RulesTerm, c: int, span: tuple[int, int]) -> str:
+    inside = np.flatnonzero((term.ranks[c] >= span[0]) & (term.ranks[c] <= span[1]))
+    labels = [term.axes[c].labels()[slot] for slot in inside]
+    shown = labels if len(labels) <= 4 else [labels[0], "...", labels[-1]]
+    return f"{term.columns[c]}: {' or '.join(shown)}"

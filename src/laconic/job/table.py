@@ -1,0 +1,245 @@
+"""The main job: from a table and costs to a small decision model, its file and its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+
+from laconic.choose.estimator import LaconicClassifier
+from laconic.core.progress import report_step
+from laconic.data.tables.columns import Table
+from laconic.data.tables.files import TextFormat, csv_rows, header_of
+from laconic.decide.estimator import DecisionClassifier
+from laconic.export.atomic import write_atomically
+from laconic.export.model_file import save
+from laconic.linear.plain import PlainLogisticRegression
+from laconic.reporting.render import to_html
+from laconic.reporting.summary import compact, summarise
+
+TEST_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asks for, beside the rows.
+
+    ``costs`` holds "fp" and "fn", or the whole matrix by class names. ``prior`` holds the share of
+    some classes; the others share the rest as they do in the rows.
+    """
+
+    costs: Mapping[str, Any] = field(default_factory=lambda: {"fp": 1.0, "fn": 1.0})
+    positive: str | None = None
+    prior: Mapping[str, float] = field(default_factory=dict)
+    reject_cost: float | None = None
+    candidates: Any = "auto"
+    budget: float | None = None
+    seed: int = 0
+    language: str = "en"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Classes, costs and class mix, checked."""
+
+    classes: NDArray[np.str_]
+    positive: str
+    costs: NDArray[np.float64]
+    prior: NDArray[np.float64] | None
+
+    @property
+    def place(self) -> int:
+        """Where the positive class is among the classes."""
+        return int(np.flatnonzero(self.classes == self.positive)[0])
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What the job leaves behind."""
+
+    model: LaconicClassifier
+    summary: dict[str, Any]
+    positive: str
+    model_path: Path
+    report_path: Path
+
+
+def read_problem(label: NDArray[np.str_], wishes: Wishes) -> Problem:
+    """Check the wishes against the classes that are there."""
+    classes, counts = np.unique(label, return_counts=True)
+    if len(classes) < 2:
+        raise ValueError(f"The target has one class only: {str(classes[0])!r}.")
+    return problem_of(classes, counts, wishes)
+
+
+def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], wishes: Wishes) -> Problem:
+    """The wishes for classes of given names and weights."""
+    positive = _positive_class(classes, counts, wishes.positive)
+    costs = _cost_matrix(classes, positive, wishes.costs)
+    prior = _prior(classes, counts / counts.sum(), positive, wishes.prior)
+    return Problem(classes, positive, costs, prior)
+
+
+def classifier_of(problem: Problem, wishes: Wishes) -> LaconicClassifier:
+    return LaconicClassifier(
+        costs=problem.costs,
+        prior=problem.prior,
+        reject_cost=wishes.reject_cost,
+        candidates=wishes.candidates,
+        time_budget=wishes.budget,
+        n_jobs=-1,
+        random_state=wishes.seed,
+    )
+
+
+def run_job(
+    X: Table, label: NDArray[np.str_], wishes: Wishes, *, out: Path, title: str
+) -> JobResult:
+    """Split, compare, fit, measure on the rows held out; write ``model.json``, ``report.html``."""
+    problem = read_problem(label, wishes)
+    _, counts = np.unique(label, return_counts=True)
+    if counts.min() < 2:
+        rare = str(problem.classes[counts.argmin()])
+        raise ValueError(f"Class {rare!r} has one row; it takes two to hold one out.")
+    with writable(out):
+        return _fit_and_report(X, label, problem, wishes, out, title)
+
+
+def _fit_and_report(
+    X: Table, label: NDArray[np.str_], problem: Problem, wishes: Wishes, out: Path, title: str
+) -> JobResult:
+    train, test = train_test_split(
+        np.arange(len(label)), test_size=TEST_SHARE, stratify=label, random_state=wishes.seed
+    )
+    train = np.sort(train)
+    model = classifier_of(problem, wishes).fit(X[train], label[train])
+    report_step("measuring on the rows held out", 0.95)
+    baseline = DecisionClassifier(
+        PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
+    ).fit(X[train], label[train])
+    summary = summarise(
+        model,
+        X[test],
+        label[test],
+        problem.costs,
+        positive=problem.positive,
+        n_train=len(train),
+        comparison=model.comparison_,
+        baseline=baseline,
+        seed=wishes.seed,
+    )
+    return written(model, summary, problem, wishes, out, title)
+
+
+def written(
+    model: LaconicClassifier,
+    summary: dict[str, Any],
+    problem: Problem,
+    wishes: Wishes,
+    out: Path,
+    title: str,
+) -> JobResult:
+    """Write ``model.json`` and ``report.html``."""
+    report_step("writing", 0.99)
+    save(model, out / "model.json", summary=compact(summary))
+    page = to_html(summary, title=title, language=wishes.language)
+    write_atomically(out / "report.html", page)
+    return JobResult(model, summary, problem.positive, out / "model.json", out / "report.html")
+
+
+@contextmanager
+def writable(folder: Path) -> Iterator[None]:
+    """Make the folder and try to write in it before a long fit; a failed job leaves no folder."""
+    there = folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / ".laconic", "")
+    (folder / ".laconic").unlink()
+    try:
+        yield
+    except BaseException:
+        if not there and not any(folder.iterdir()):
+            folder.rmdir()
+        raise
+
+
+def read_costs(path: str | Path) -> dict[str, dict[str, float]]:
+    """A cost matrix from a CSV: a row for each true class (first cell), a column by decision."""
+    with csv_rows(path, TextFormat()) as rows:
+        decisions = header_of(rows, Path(path).name)[1:]
+        found: dict[str, dict[str, float]] = {}
+        for line, row in enumerate(rows, start=2):
+            if not row:
+                continue
+            try:
+                found[row[0].strip()] = {
+                    decision.strip(): float(cell)
+                    for decision, cell in zip(decisions, row[1:], strict=True)
+                }
+            except ValueError:
+                raise ValueError(
+                    f"{Path(path).name}, line {line}: write the true class, then one cost for "
+                    f"each of the {len(decisions)} decisions of the header."
+                ) from None
+    return found
+
+
+def _positive_class(
+    classes: NDArray[np.str_], counts: NDArray[np.int64], positive: str | None
+) -> str:
+    if positive is None:
+        return str(classes[counts.argmin()])
+    if positive not in classes:
+        raise ValueError(
+            f"--positive {positive}: the classes are {', '.join(map(str, classes[:8]))}."
+        )
+    return positive
+
+
+def _cost_matrix(
+    classes: NDArray[np.str_], positive: str, costs: Mapping[str, Any]
+) -> NDArray[np.float64]:
+    """From a matrix by names; or a miss of the positive class costs ``fn``, other errors ``fp``."""
+    if any(isinstance(value, Mapping) for value in costs.values()):
+        names = [str(name) for name in classes]
+        odd = [n for n in [*costs, *next(iter(costs.values()))] if n not in names]
+        absent = [n for n in names if n not in costs or n not in costs[n]]
+        if odd or absent:
+            raise ValueError(
+                f"--costs names other classes than the target: {', '.join(odd or absent)}; the "
+                f"target has {', '.join(names[:8])}."
+            )
+        return np.array([[float(costs[truth][said]) for said in names] for truth in names])
+    matrix = np.full((len(classes), len(classes)), float(costs["fp"]))
+    matrix[classes == positive, :] = float(costs["fn"])
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
+
+
+def _prior(
+    classes: NDArray[np.str_],
+    shares: NDArray[np.float64],
+    positive: str,
+    prior: Mapping[str, float],
+) -> NDArray[np.float64] | None:
+    """Named shares as they are, the other classes in proportion; "" names the positive class."""
+    if not prior:
+        return None
+    given = np.full(len(classes), np.nan)
+    for name, share in prior.items():
+        at = np.flatnonzero(classes == (name or positive))
+        if not len(at):
+            raise ValueError(f"--prior {name}: the classes are {', '.join(map(str, classes[:8]))}.")
+        given[at] = share
+    open_ = np.isnan(given)
+    rest = 1.0 - np.nansum(given)
+    if (given < 0).any() or rest < -1e-9 or (not open_.any() and abs(rest) > 1e-9):
+        raise ValueError("--prior: shares must be at least 0 and sum to 1.")
+    if open_.any():
+        given[open_] = max(rest, 0.0) * shares[open_] / shares[open_].sum()
+    return given

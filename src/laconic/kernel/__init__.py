@@ -1,0 +1,1 @@
+"""The gray zone on kernels: few rows carry the boundary."""

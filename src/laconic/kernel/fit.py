@@ -1,0 +1,379 @@
+"""One door to the kernel solvers: any convex loss of a score, any kernel, a certified gap.
+
+minimise over f, b   |f|^2 / 2 + C sum_i s_i phi(f(x_i) + b, y_i)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from laconic._typing import Floats, Ints
+from laconic.core.contract import Training
+from laconic.core.numeric_rows import numbers_of
+from laconic.core.protocol import ScoreLoss
+from laconic.core.solution import Solution
+from laconic.kernel.kernels import Kernel, KernelRows
+from laconic.kernel.low_rank import landmark_span, solve_span
+from laconic.kernel.newton import LossRows
+
+SOLVERS = ("active-set", "block", "low-rank", "smo")
+
+_SMO_UP_TO = 8_000
+_NEWTON_UP_TO = 2_600
+_WIDEST, _WIDER = 700, 7.0
+"""A basis of m rows costs n m^2, pairs n^2: it is worth its while up to m^2 = 7 n."""
+_FEW, _CLOSE = 500, 1e-11
+_LEFT_OVER = 1e-5
+"""What the basis may leave of k(x, x), as a share of the largest."""
+
+
+@dataclass(frozen=True)
+class KernelFit:
+    """f = sum_j coef_j k(x_j, .) + b over the rows ``basis``, and each row's dual slope.
+
+    ``slopes`` are weighted (C s_i u_i) and sum to zero with an intercept; minus them are the
+    multipliers whose function is f itself, up to the gap.
+    """
+
+    solution: Solution
+    basis: Ints
+    coef: Floats
+    b: float
+    slopes: Floats
+    scores: Floats
+    on_kink: NDArray[np.bool_]
+    solver: str
+
+
+def solve_kernel(
+    kernel: KernelRows,
+    loss: ScoreLoss,
+    y: Floats,
+    weight: Floats,
+    *,
+    C: float,
+    fit_intercept: bool = True,
+    tol: float = 1e-5,
+    max_iter: int = 1_000,
+    solver: str = "auto",
+    cache_mb: float = 500.0,
+) -> KernelFit:
+    """Fit by the named solver; "auto" picks one by the number of rows and the kernel's rank."""
+    rows = LossRows(loss, y, C * weight)
+    if solver != "auto":
+        return _fit(kernel, rows, fit_intercept, tol, max_iter, solver, 1e6 * cache_mb)
+    solver = _choose(rows, fit_intercept)
+    # on few rows the last digits cost next to nothing
+    aim = min(tol, _CLOSE) if rows.n_rows <= _FEW else tol
+    fit = _fit(kernel, rows, fit_intercept, aim, max_iter, solver, 1e6 * cache_mb)
+    found = fit.solution
+    if not found.converged and found.gap <= tol * max(found.value, rows.least):
+        return replace(fit, solution=replace(found, why_stopped="gap"))
+    return fit
+
+
+def _fit(
+    kernel: KernelRows, rows: LossRows, fit_intercept: bool, tol: float, max_iter: int,
+    solver: str, cache: float,
+) -> KernelFit:  # fmt: skip
+    if solver in ("low-rank", "rank?"):
+        found = _low_rank(kernel, rows, fit_intercept, tol, max_iter, solver == "rank?")
+        if found is not None:
+            return found
+        solver = "smo" if _pairs(rows, fit_intercept) else "block"
+    if solver == "smo":
+        from laconic.kernel.smo import solve_smo
+
+        if not fit_intercept:
+            raise ValueError("solver='smo' moves pairs and needs an intercept; use 'block'.")
+        solution = solve_smo(kernel, rows, tol=tol, max_iter=max_iter, cache_bytes=cache)
+    elif solver == "active-set":
+        from laconic.kernel.active_set import solve_active_set
+
+        solution = solve_active_set(
+            kernel, rows, fit_intercept=fit_intercept, tol=tol, max_iter=20 * max_iter
+        )
+    else:
+        from laconic.kernel.block import solve_block
+
+        solution = solve_block(
+            kernel, rows, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter, cache_bytes=cache
+        )
+    return _expanded(solution, solver)
+
+
+def _choose(rows: LossRows, fit_intercept: bool) -> str:
+    if rows.n_rows <= _SMO_UP_TO and _pairs(rows, fit_intercept):
+        return "smo"
+    return "block" if rows.n_rows <= _NEWTON_UP_TO else "rank?"
+
+
+def _pairs(rows: LossRows, fit_intercept: bool) -> bool:
+    """Whether pairs of multipliers are a good road: a kink on every row keeps most still."""
+    from laconic.kernel.smo import knows
+
+    return bool(rows.has_kink.all()) and fit_intercept and knows(rows.loss)
+
+
+def _low_rank(
+    kernel: KernelRows, rows: LossRows, fit_intercept: bool, tol: float, max_iter: int, ask: bool
+) -> KernelFit | None:
+    """On a basis; when only asked for a try, None where the rank is too high or the gap misses."""
+    from laconic.kernel.low_rank import find_span, solve_span
+
+    size = float(kernel.diagonal.max(initial=0.0)) or 1.0
+    most = kernel.n_rows
+    if ask:
+        worth = np.sqrt(_WIDER * most) if _pairs(rows, fit_intercept) else most / 6
+        most = min(_WIDEST, int(worth))
+    least = _LEFT_OVER * size * min(1.0, tol / 1e-5)
+    while True:
+        patience = 1e3 * least if ask else np.inf
+        span = find_span(kernel, most, least, patience=patience)
+        if ask and float(span.left.max()) > least:
+            return None
+        found = solve_span(
+            kernel, rows, span, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter
+        )
+        missed = found.gap > tol * max(found.value, rows.least)
+        finer = least > 1e-13 * size and span.rank < most
+        if not missed or not finer or found.details["remainder"] < 0.1 * found.gap:
+            break
+        least *= 1e-2
+    if ask and missed:
+        return None
+    return KernelFit(
+        found, span.basis, span.coefficients(found.point[:-1]), float(found.point[-1]),
+        found.details["slopes"], found.details["scores"], found.details["on_kink"], "low-rank",
+    )  # fmt: skip
+
+
+def _expanded(found: Solution, solver: str) -> KernelFit:
+    beta = found.point[:-1]
+    basis = np.flatnonzero(beta)
+    return KernelFit(
+        found, basis, beta[basis], float(found.point[-1]), found.details["slopes"],
+        found.details["scores"], found.details["on_kink"], solver,
+    )  # fmt: skip
+
+
+# From rows and kernel parameters to fitted multipliers: which kernel, which rows, which road.
+
+
+_KMEANS_ROWS = 20_000
+_NOT_CONVEX = (
+    "The kernel is not positive semi-definite on the training rows, so that the problem is not "
+    "convex; use another kernel, or add a multiple of the identity."
+)
+
+
+@dataclass(frozen=True)
+class KernelProblem:
+    """A kernel and the training rows it is used on."""
+
+    kernel: Kernel
+    table: Any
+    rows: KernelRows
+
+    @classmethod
+    def read(cls, model: Any, training: Training, n_given: int) -> KernelProblem:
+        """Check the parameters of ``model`` against the rows."""
+        table = numbers_of(training.table)
+        return cls.of(model, table, training.weight, training.kept, n_given)
+
+    @classmethod
+    def of(cls, model: Any, table: Any, weight: Floats, kept: Ints, n_given: int) -> KernelProblem:
+        if model.kernel == "precomputed":
+            matrix = _read_matrix(table, kept, n_given)
+            kernel = Kernel("precomputed")
+            return cls(kernel, matrix, KernelRows(kernel, matrix))
+        function = model.kernel if callable(model.kernel) else None
+        name = "function" if function is not None else model.kernel
+        gamma = _gamma(model.gamma, table, weight)
+        kernel = Kernel(name, gamma, int(model.degree), float(model.coef0), function)
+        if function is not None:
+            kernel.between(table[:2], table[: min(3, table.shape[0])])  # speaks up early
+        return cls(kernel, table, KernelRows(kernel, table))
+
+
+def _read_matrix(table: Any, kept: Ints, n_given: int) -> Floats:
+    matrix = table.toarray() if issparse(table) else table
+    if matrix.shape[1] != n_given:
+        raise ValueError(
+            f"kernel='precomputed' needs a square matrix, one row and one column per training "
+            f"row; X has {n_given} rows and {matrix.shape[1]} columns."
+        )
+    matrix = matrix[:, kept] if len(kept) < n_given else matrix
+    if not np.isfinite(matrix).all():
+        raise ValueError("The precomputed kernel matrix X holds values that are not finite.")
+    size = float(np.abs(matrix).max(initial=0.0))
+    if float(np.abs(matrix - matrix.T).max(initial=0.0)) > 1e-8 * size:
+        raise ValueError(
+            "The precomputed kernel matrix X is not symmetric; pass k(X_train, X_train), or "
+            "(X + X.T) / 2 if the difference is rounding."
+        )
+    norms = np.sqrt(np.maximum(np.diagonal(matrix), 0.0))
+    # no cosine exceeds one: a cheap test that most indefinite matrices fail
+    if any((np.abs(matrix[i]) > norms[i] * norms + 1e-8 * size).any() for i in range(len(norms))):
+        raise ValueError(_NOT_CONVEX)
+    return np.asarray(matrix, dtype=np.float64)
+
+
+def _gamma(gamma: Any, table: Any, weight: Floats) -> float:
+    if gamma == "auto":
+        return 1.0 / table.shape[1]
+    if gamma != "scale":
+        return float(gamma)
+    part = weight / weight.sum()
+    mean = float(np.mean(part @ table))
+    if issparse(table):
+        variance = float(np.mean(part @ table.multiply(table))) - mean * mean
+    else:
+        # by blocks that stay in cache, as a table of squares would not
+        blocks = (slice(start, start + 4_096) for start in range(0, len(table), 4_096))
+        variance = float(np.mean(sum(part[rows] @ (table[rows] - mean) ** 2 for rows in blocks)))
+    return 1.0 / (table.shape[1] * variance) if variance > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class RowFits:
+    """One fit per score, expanded on training rows."""
+
+    problem: KernelProblem
+    fits: tuple[KernelFit, ...]
+
+    @property
+    def expanded(self) -> NDArray[np.bool_]:
+        """Rows that belong to the support because the score is written on them."""
+        used = np.zeros(self.problem.rows.n_rows, bool)
+        for fit in self.fits:
+            if fit.solver != "low-rank":
+                used[fit.basis] = True
+        return used
+
+    def multipliers(self) -> Floats:
+        out = np.stack([-fit.slopes for fit in self.fits])
+        for k, fit in enumerate(self.fits):
+            if fit.solver != "low-rank":
+                out[k] = 0.0
+                out[k, fit.basis] = fit.coef
+        return out
+
+    def vectors(self, used: NDArray[np.bool_]) -> Any:
+        if self.problem.kernel.name == "precomputed":
+            return np.empty((0, 0))
+        return self.problem.table[np.flatnonzero(used)]
+
+    def basis(self) -> Ints:
+        found = np.unique(np.concatenate([fit.basis for fit in self.fits]))
+        return found.astype(np.int64)
+
+    def expansion(self) -> tuple[Kernel, Any, Floats]:
+        basis = self.basis()
+        coef = np.zeros((len(self.fits), len(basis)))
+        for k, fit in enumerate(self.fits):
+            coef[k, np.searchsorted(basis, fit.basis)] = fit.coef
+        precomputed = self.problem.kernel.name == "precomputed"
+        return self.problem.kernel, None if precomputed else self.problem.table[basis], coef
+
+
+@dataclass(frozen=True)
+class LandmarkFits:
+    """One fit per score, expanded on landmarks."""
+
+    problem: KernelProblem
+    fits: tuple[KernelFit, ...]
+    points: Floats
+
+    @property
+    def expanded(self) -> NDArray[np.bool_]:
+        return np.zeros(self.problem.rows.n_rows, bool)
+
+    def multipliers(self) -> Floats:
+        return np.stack([-fit.slopes for fit in self.fits])
+
+    def vectors(self, used: NDArray[np.bool_]) -> Any:
+        return self.problem.table[np.flatnonzero(used)]
+
+    def basis(self) -> Ints:
+        return np.zeros(0, np.int64)
+
+    def expansion(self) -> tuple[Kernel, Any, Floats]:
+        return self.problem.kernel, self.points, np.stack([fit.coef for fit in self.fits])
+
+
+def fit_rows(
+    model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats,
+    max_iter: int | None = None,
+) -> RowFits:  # fmt: skip
+    """All functions of the kernel; ``max_iter`` is the model's unless given."""
+    most = int(model.max_iter) if max_iter is None else int(max_iter)
+    try:
+        fits = tuple(
+            solve_kernel(
+                problem.rows, loss, target, weight, C=float(model.C),
+                fit_intercept=bool(getattr(model, "fit_intercept", True)), tol=float(model.tol),
+                max_iter=most, solver=getattr(model, "solver", "auto"),
+                cache_mb=float(model.cache_size),
+            )
+            for target in targets
+        )  # fmt: skip
+    except np.linalg.LinAlgError as error:
+        raise ValueError(_NOT_CONVEX) from error
+    return RowFits(problem, fits)
+
+
+def fit_landmarks(
+    model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats
+) -> LandmarkFits:
+    """Functions of k-means points only (Nystroem)."""
+    points = _landmarks(model, problem, weight)
+    span, used = landmark_span(
+        problem.kernel, problem.table, points, 1e6 * float(model.cache_size),
+        leave_over=bool(model.exact_gap),
+    )  # fmt: skip
+    fits = []
+    for target in targets:
+        found = solve_span(
+            problem.rows if model.exact_gap else None,
+            LossRows(loss, target, float(model.C) * weight),
+            span, fit_intercept=True, tol=float(model.tol), max_iter=int(model.max_iter),
+        )  # fmt: skip
+        fits.append(
+            KernelFit(
+                found, np.zeros(0, np.int64), span.coefficients(found.point[:-1]),
+                float(found.point[-1]), found.details["slopes"], found.details["scores"],
+                found.details["on_kink"], "landmarks",
+            )
+        )  # fmt: skip
+    return LandmarkFits(problem, tuple(fits), points[used])
+
+
+def _landmarks(model: Any, problem: KernelProblem, weight: Floats) -> Floats:
+    """Centres of k-means, on at most 20,000 rows at even places."""
+    from sklearn.cluster import KMeans
+
+    n, wanted = problem.rows.n_rows, int(model.landmarks)
+    if problem.kernel.name == "precomputed":
+        raise ValueError("landmarks need rows, and kernel='precomputed' has none; leave it None.")
+    if wanted > n:
+        raise ValueError(f"landmarks={wanted} exceeds the {n} training rows; use fewer.")
+    every = max(1, n // max(_KMEANS_ROWS, 2 * wanted))
+    some = problem.table[::every]
+    some = some.toarray() if issparse(some) else some
+    # centres need not be exact: single precision, around the mean and in units of the largest
+    mean = some.mean(axis=0)
+    size = float(np.abs(some - mean).max(initial=0.0)) or 1.0
+    some = ((some - mean) / size).astype(np.float32)
+    different = len(np.unique(some, axis=0)) if wanted > 0.1 * len(some) else len(some)
+    means = KMeans(
+        min(wanted, different), n_init=1, max_iter=10, init="random",
+        random_state=model.random_state,
+    )  # fmt: skip
+    with_warning = means.fit(some, sample_weight=weight[::every])
+    return np.asarray(mean + size * with_warning.cluster_centers_.astype(np.float64))

@@ -1,0 +1,111 @@
+"""The fitted form of a kernel model: vectors, coefficients, intercept and link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import expit
+
+from laconic._typing import Floats
+from laconic.kernel.kernels import Kernel
+
+Link = Literal["logit", "ovr-logit", "identity"]
+
+
+@dataclass(frozen=True)
+class KernelScore:
+    """score_k(x) = sum_j coef[k, j] k(vectors[j], x) + intercept[k].
+
+    ``to_dict`` holds numbers and texts only, and ``from_dict`` gives the same bits back, through
+    JSON too. A precomputed kernel has no vectors: ``score`` then takes its values.
+
+    >>> form = KernelScore((0, 1), Kernel("linear"), np.eye(2), np.array([[1.0, -1.0]]), [0.5])
+    >>> form.score(np.array([[2.0, 1.0]]))
+    array([[1.5]])
+    """
+
+    classes: tuple[Any, ...]
+    kernel: Kernel
+    vectors: Any
+    coef: Floats
+    intercept: Floats
+    link: Link = "logit"
+
+    def __post_init__(self) -> None:
+        coef = np.atleast_2d(np.asarray(self.coef, dtype=np.float64))
+        intercept = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
+        if len(coef) != len(intercept):
+            raise ValueError(f"{len(coef)} rows of coef for {len(intercept)} intercepts.")
+        if self.vectors is not None and self.vectors.shape[0] != coef.shape[1]:
+            raise ValueError(f"{coef.shape[1]} coefficients for {self.vectors.shape[0]} vectors.")
+        object.__setattr__(self, "coef", coef)
+        object.__setattr__(self, "intercept", intercept)
+
+    def score(self, matrix: Any) -> Floats:
+        """(rows, scores); for a precomputed kernel ``matrix`` holds k(x, vectors)."""
+        step = max(1, 4_000_000 // max(self.coef.shape[1], 1))
+        out = np.empty((matrix.shape[0], len(self.intercept)))
+        for start in range(0, matrix.shape[0], step):
+            part = matrix[start : start + step]
+            K = part if self.kernel.name == "precomputed" else self._values(part)
+            out[start : start + step] = np.asarray(K) @ self.coef.T + self.intercept
+        return out
+
+    def _values(self, part: Any) -> Floats:
+        if self.coef.shape[1] == 0:
+            return np.zeros((part.shape[0], 0))
+        return self.kernel.between(part, self.vectors)
+
+    def proba(self, matrix: Any) -> Floats:
+        """(rows, classes); one against rest divides sigmoids by their sum."""
+        score = self.score(matrix)
+        if self.link == "logit":
+            return np.column_stack([expit(-score[:, 0]), expit(score[:, 0])])
+        if self.link == "ovr-logit":
+            p = np.maximum(expit(score), 1e-300)
+            return np.asarray(p / p.sum(axis=1, keepdims=True))
+        raise ValueError("These scores (link 'identity') have no probabilities.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers, texts, lists: ``json.dumps`` keeps every bit."""
+        if self.kernel.function is not None:
+            raise ValueError("A kernel given as a function cannot be written; use a named kernel.")
+        if self.kernel.name == "precomputed":
+            raise ValueError("A precomputed kernel has no vectors to write; use a named kernel.")
+        vectors = self.vectors.toarray() if issparse(self.vectors) else np.asarray(self.vectors)
+        return {
+            "form": "kernel",
+            "link": self.link,
+            "classes": [c.item() if isinstance(c, np.generic) else c for c in self.classes],
+            "kernel": {
+                "name": self.kernel.name,
+                "gamma": float(self.kernel.gamma),
+                "degree": int(self.kernel.degree),
+                "coef0": float(self.kernel.coef0),
+            },
+            "n_columns": int(vectors.shape[1]),
+            "vectors": vectors.tolist(),
+            "coef": self.coef.tolist(),
+            "intercept": self.intercept.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> KernelScore:
+        if data.get("form") != "kernel":
+            raise ValueError(f"Expected a kernel form, got {data.get('form')!r}.")
+        vectors = np.array(data["vectors"], dtype=np.float64).reshape(-1, int(data["n_columns"]))
+        coef = np.array(data["coef"], dtype=np.float64).reshape(-1, len(vectors))
+        for name, values in (("vectors", vectors), ("coef", coef)):
+            if not np.isfinite(values).all():
+                raise ValueError(f"{name} must be finite numbers.")
+        kernel = Kernel(**data["kernel"])
+        return cls(tuple(data["classes"]), kernel, vectors, coef, data["intercept"], data["link"])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KernelScore) and self.to_dict() == other.to_dict()
+
+    __hash__ = None  # type: ignore[assignment]

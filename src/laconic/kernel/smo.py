@@ -1,0 +1,357 @@
+"""Sequential minimal optimisation of the dual, two multipliers at a time.
+
+Second-order choice of the pair, shrinking, and a cache of kernel rows in single precision. The
+losses it knows are those whose score as a function of the slope has a closed form; for any other
+:class:`~laconic.core.protocol.ScoreLoss` use the Newton solvers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import (
+    AbsoluteError,
+    ExponentialLoss,
+    HingeLoss,
+    HuberError,
+    LogisticLoss,
+    SquaredError,
+    SquaredHingeLoss,
+    SquaredLoss,
+)
+from laconic.core.protocol import ScoreLoss
+from laconic.core.solution import Solution, WhyStopped
+from laconic.kernel.block import NARROW, in_fours, scores_of
+from laconic.kernel.kernels import KernelRows
+from laconic.kernel.newton import LossRows, balanced, best_constant
+
+_DOUBLE, _WHOLE = 1_000, 3_000
+_CHECK_EVERY = 300
+"""Pair steps between looks at the gap, when rows are shrunk too."""
+_BATCH = 16
+_FINEST = 1e-10
+_ROUGH = 1e-6
+"""Least relative gap for which differences in single precision may do."""
+_CLOSE = 0.1
+"""The gap is not looked at before violations are below this."""
+_HALVINGS, _FEW_HALVINGS = 25, 6
+
+
+@dataclass
+class _Family:
+    """Row descriptions for the compiled loop, with the box of each multiplier."""
+
+    code: int
+    height: Floats
+    position: Floats
+    fall: Floats
+    low: Floats
+    high: Floats
+
+    def take(self, rows: Ints) -> _Family:
+        parts = (self.height, self.position, self.fall, self.low, self.high)
+        return _Family(self.code, *(np.ascontiguousarray(part[rows]) for part in parts))
+
+
+def knows(loss: ScoreLoss) -> bool:
+    """Whether the compiled loop has this loss."""
+    known = (
+        TruncatedLogistic, LogisticLoss, HingeLoss, SquaredHingeLoss, SquaredLoss,
+        ExponentialLoss, SquaredError, AbsoluteError, HuberError,
+    )  # fmt: skip
+    return isinstance(loss, known)
+
+
+def _family(rows: LossRows) -> _Family:
+    loss, y, s = rows.loss, rows.y, rows.weight
+    zeros, infinite = np.zeros(len(y)), np.full(len(y), np.inf)
+    one_sided = (np.where(y > 0, 0.0, -s), np.where(y > 0, s, 0.0))
+    if isinstance(loss, LogisticLoss):
+        loss = TruncatedLogistic()
+    if isinstance(loss, TruncatedLogistic):
+        height = np.where(y > 0, loss.heights[1], loss.heights[0])
+        return _Family(0, height, rows.position, zeros, *one_sided)
+    if isinstance(loss, HingeLoss):
+        return _Family(1, zeros, y, zeros, *one_sided)
+    if isinstance(loss, AbsoluteError):
+        return _Family(1, zeros, y, zeros, -s, s)
+    if isinstance(loss, HuberError):
+        return _Family(1, zeros, y, 1.0 / s, -s * loss.epsilon, s * loss.epsilon)
+    if isinstance(loss, SquaredError):
+        return _Family(1, zeros, y, 1.0 / s, -infinite, infinite)
+    if isinstance(loss, SquaredLoss):
+        return _Family(1, zeros, y, 0.5 / s, -infinite, infinite)
+    half = (np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0))
+    if isinstance(loss, SquaredHingeLoss):
+        return _Family(1, zeros, y, 0.5 / s, *half)
+    if isinstance(loss, ExponentialLoss):
+        return _Family(2, zeros, zeros, zeros, *half)
+    raise ValueError(f"solver='smo' does not know the loss {type(loss).__name__}.")
+
+
+class _Desk:
+    """Memory that the compiled loop works in, in single or double precision, and its bits."""
+
+    def __init__(self, n: int, single: bool) -> None:
+        self.single = single
+        self.table: NDArray[Any] = np.empty((5, max(n, 2)), np.float32 if single else np.float64)
+        self.words: NDArray[Any] = self.table.view(np.int32 if single else np.int64)
+        self.mask = self.words.dtype.type(np.iinfo(self.words.dtype).max)
+
+    def finest(self, f: Floats) -> float:
+        """Violations below this are rounding."""
+        return 1e-6 * max(1.0, float(np.abs(f).max())) if self.single else _FINEST
+
+
+class _Rows:
+    """Kernel rows of some training rows in single precision, the least used replaced first."""
+
+    def __init__(self, kernel: KernelRows, places: Ints, cache_bytes: float) -> None:
+        self.kernel, self.places = kernel, places
+        n = len(places)
+        # single precision spoils the last digits: worth its half of the memory on many rows only
+        kind: Any = np.float64 if n <= _DOUBLE else np.float32
+        slots = int(min(n, max(cache_bytes // (np.dtype(kind).itemsize * n), 2 * _BATCH + 2)))
+        factors = kernel.single_factors() if kind is np.float32 else None
+        self.left, self.right = np.empty((n, 0), np.float32), np.empty((0, n), np.float32)
+        # factors of every row and of those that are left, when kernel rows are matrix products
+        self.wide: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
+        if factors is not None and factors[0].shape[1] <= NARROW:
+            left, right = in_fours(*factors)
+            self.left, self.right = left[places], np.ascontiguousarray(right[places].T)
+        elif factors is not None:
+            self.wide = factors if n == kernel.n_rows else (factors[0], factors[1][places])
+        whole = slots == n <= _WHOLE and self.left.shape[1] == 0
+        self.kind = kind
+        self.table: NDArray[Any] = self._values(places) if whole else np.empty((slots, n), kind)
+        self.slot = np.arange(n) if whole else np.full(n, -1, np.int64)
+        self.owner = np.arange(n) if whole else np.full(slots, -1, np.int64)
+        self.stamp = np.full(slots, -1, np.int64)
+        self.clock = np.zeros(2, np.int64)
+
+    def fetch(self, wanted: Ints) -> None:
+        """Bring rows in; those used last stay."""
+        slots = np.argpartition(self.stamp, len(wanted) - 1)[: len(wanted)]
+        old = self.owner[slots]
+        self.slot[old[old >= 0]] = -1
+        self.table[slots] = self._values(self.places[wanted])
+        self.slot[wanted], self.owner[slots] = slots, wanted
+        self.stamp[slots] = self.clock[0]
+        self.clock[0] += 1
+
+    def _values(self, rows: Ints) -> NDArray[Any]:
+        if self.wide is not None:
+            from laconic.kernel._numba import exponential_single
+
+            values = self.wide[0][rows] @ self.wide[1].T
+            exponential_single(values.reshape(-1))
+            return values
+        block = self.kernel.block if self.kind is np.float64 else self.kernel.single_block
+        return block(rows, self.places)
+
+    def shrinking_pays(self, kept: int, done: int) -> bool:
+        """Whether a copy of what is kept costs less than as many steps again as were made save.
+
+        It always does where new rows are dear, or have no room.
+        """
+        n, held = len(self.places), int(np.count_nonzero(self.owner >= 0))
+        dear = self.left.shape[1] == 0 or held == len(self.table) < n
+        return kept <= 0.8 * n and (dear or held * kept <= done * (n - kept))
+
+    def shrunk(self, kept: Ints) -> _Rows:
+        """The cache of fewer rows, in the same memory: what is here is cut down and gone."""
+        from laconic.kernel._numba_smo import cut
+
+        small = _Rows.__new__(_Rows)
+        small.kernel, small.places, small.kind = self.kernel, self.places[kept], self.kind
+        inside = np.full(len(self.places), -1, np.int64)
+        inside[kept] = np.arange(len(kept))
+        useful = np.flatnonzero((self.owner >= 0) & (inside[self.owner] >= 0))
+        # the room that shorter rows leave is used for more of them
+        slots = min(len(kept), self.table.size // max(len(kept), 1))
+        room = self.table.reshape(-1)[: slots * len(kept)]
+        filled = np.arange(len(useful))
+        small.table = room.reshape(slots, len(kept))
+        # in rising order nothing is written where something is still to be read
+        cut(self.table, useful, kept, small.table)
+        small.owner = np.full(len(small.table), -1, np.int64)
+        small.stamp = np.full(len(small.table), -1, np.int64)
+        small.slot = np.full(len(kept), -1, np.int64)
+        small.owner[filled], small.stamp[filled] = inside[self.owner[useful]], self.stamp[useful]
+        small.slot[small.owner[filled]] = filled
+        small.clock = self.clock.copy()
+        small.clock[1] = len(useful)
+        small.wide = None if self.wide is None else (self.wide[0], self.wide[1][kept])
+        small.left, small.right = self.left[kept], np.ascontiguousarray(self.right[:, kept])
+        return small
+
+
+def solve_smo(
+    kernel: KernelRows,
+    rows: LossRows,
+    *,
+    tol: float,
+    max_iter: int,
+    cache_bytes: float,
+) -> Solution:
+    """Minimise with an intercept; ``max_iter`` counts sweeps of n pair steps.
+
+    ``Solution.point`` is (beta, b) and ``details`` as in the other kernel solvers.
+    """
+    family = _family(rows)
+    beta = _start(rows, family)
+    f = scores_of(kernel, beta) if beta.any() else np.zeros(rows.n_rows)
+    n, steps = rows.n_rows, 0
+    best: Solution | None = None
+    why: WhyStopped = "max_iter"
+    most = max_iter * max(n, 100)
+    enough = 0.7
+    while True:
+        cache = _Rows(kernel, np.arange(n), cache_bytes)
+        # differences in single precision are enough for a first round and a gap that is not small
+        single = cache.kind is np.float32 and steps == 0 and tol >= _ROUGH
+        done, violation = _sweeps(cache, rows, family, beta, f, enough * tol, most - steps, single)
+        del cache
+        steps += done
+        f = scores_of(kernel, beta)
+        now = _certified(rows, family, beta, f, steps)
+        best = now if best is None or now.gap < best.gap else best
+        if best.gap <= tol * max(best.value, rows.least):
+            why = "gap"
+            break
+        if steps >= most:
+            break
+        if (violation < _FINEST and not single) or enough < 1e-3:
+            why = "stalled"
+            break
+        # what was forgotten while rows were shrunk, and single precision, take their share
+        enough *= 0.3
+    slope = -best.point[:-1]
+    details = {
+        "slopes": slope, "scores": best.details["scores"],
+        "on_kink": rows.on_ramp(slope), "remainder": 0.0,
+    }  # fmt: skip
+    n_iter = max(1, -(-steps // max(n, 1)))
+    return Solution(best.point, best.value, best.gap, n_iter, why, MappingProxyType(details))
+
+
+def _start(rows: LossRows, family: _Family) -> Floats:
+    """Zero where a kink or a bound allows it; inside the box where the score there is infinite."""
+    n = rows.n_rows
+    if family.code == 1 or (family.code == 0 and (family.height > 0).all()):
+        return np.zeros(n)
+    slope = rows.weight * rows.loss.slope(np.full(n, best_constant(rows)), rows.y)
+    return -balanced(slope)
+
+
+def _sweeps(
+    cache: _Rows, rows: LossRows, family: _Family, beta: Floats, f: Floats, tol: float, most: int,
+    single: bool,
+) -> tuple[int, float]:  # fmt: skip
+    """Pair steps on all rows, then on fewer and fewer, until the gap of those seems below ``tol``.
+
+    ``beta`` and ``f`` are changed in place. Returns the steps made and the largest violation.
+    """
+    from laconic.kernel import _numba_smo as hot
+
+    here = np.arange(rows.n_rows)
+    part, some = family, rows
+    part_beta, part_f = beta.copy(), f.copy()
+    h, fall = np.empty(len(here)), np.empty(len(here))
+    parts = (part.height, part.position, part.fall)
+    hot.responses(part.code, rows.y, rows.weight, *parts, part_beta, h, fall)
+    diagonal = cache.kernel.diagonal
+    want = np.zeros(1, np.int64)
+    work = _Desk(len(here), single)
+    value = np.inf
+    done, rest, best, worst = 0, _CHECK_EVERY, -np.inf, np.inf
+    while done < most:
+        code, steps, best, worst = hot.smo(
+            part.code, some.y, some.weight, part.height, part.position, part.fall, part.low,
+            part.high, part_beta, part_f, h, fall, diagonal,
+            cache.table, cache.slot, cache.owner, cache.stamp, cache.clock, cache.left,
+            cache.right, work.table, work.words, work.mask, work.finest(part_f),
+            min(rest, most - done), want,
+        )  # fmt: skip
+        done, rest = done + steps, rest - steps
+        if code == hot.NEEDS_ROW:
+            cache.fetch(_wanted(cache, part, part_beta, part_f - h, int(want[0])))
+            continue
+        if code == hot.CONVERGED:
+            break
+        rest = _CHECK_EVERY
+        beta[here], f[here] = part_beta, part_f
+        middle = 0.5 * (best + worst)
+        if len(here) == rows.n_rows or not np.isfinite(value):
+            value = 0.5 * float(beta @ f) + rows.value(f - middle)
+        if worst - best <= _CLOSE:
+            b = _bracketed(some, part_f, -worst, -best, _FEW_HALVINGS)
+            if some.price(part_f + b, -part_beta) <= tol * max(value, rows.least):
+                break
+        kept = _kept(part, part_beta, part_f - h, best, worst)
+        if not cache.shrinking_pays(len(kept), done):
+            continue
+        here, part, some = here[kept], part.take(kept), some.subset(kept)
+        diagonal = diagonal[kept]
+        part_beta, part_f, h, fall = part_beta[kept], part_f[kept], h[kept], fall[kept]
+        cache, work = cache.shrunk(kept), _Desk(len(here), single)
+    beta[here] = part_beta
+    return max(done, 1), worst - best
+
+
+def _wanted(cache: _Rows, part: _Family, beta: Floats, e: Floats, first: int) -> Ints:
+    """The missing row, and with it others that are likely to be asked for next."""
+    grows = np.where((beta < part.high) & (cache.slot < 0), e, np.inf)
+    falls = np.where((beta > part.low) & (cache.slot < 0), -e, np.inf)
+    size = min(_BATCH // 2, len(e) - 1)
+    found = [first, *np.argpartition(grows, size)[:size], *np.argpartition(falls, size)[:size]]
+    unique = np.array(list(dict.fromkeys(int(i) for i in found)), np.int64)
+    unique = unique[cache.slot[unique] < 0]
+    return unique[: max(len(cache.table) // 2, 1)]
+
+
+def _kept(part: _Family, beta: Floats, e: Floats, best: float, worst: float) -> Ints:
+    """Rows that may still move: not those that press against their bound."""
+    idle = ((beta <= part.low) & (e > worst)) | ((beta >= part.high) & (e < best))
+    return np.flatnonzero(~idle)
+
+
+def _certified(rows: LossRows, family: _Family, beta: Floats, f: Floats, steps: int) -> Solution:
+    b = _intercept(rows, family, beta, f)
+    value = 0.5 * max(float(beta @ f), 0.0) + rows.value(f + b)
+    gap = rows.price(f + b, -beta)
+    details: dict[str, Any] = {"scores": f + b}
+    return Solution(np.append(beta, b), value, gap, steps, "gap", details)
+
+
+def _intercept(rows: LossRows, family: _Family, beta: Floats, f: Floats) -> float:
+    """The best intercept for these scores, in the middle where there are many.
+
+    The pair that violates most brackets it: at -worst every slope is at most what beta says, at
+    -best at least, and the slopes of beta sum to zero.
+    """
+    from laconic.kernel import _numba_smo as hot
+
+    h, fall = np.empty(len(beta)), np.empty(len(beta))
+    parts = (family.height, family.position, family.fall)
+    hot.responses(family.code, rows.y, rows.weight, *parts, beta, h, fall)
+    e = f - h
+    best = float(e[beta < family.high].min(initial=np.inf))
+    worst = float(e[beta > family.low].max(initial=-np.inf))
+    if not np.isfinite(best + worst):
+        return best_constant(rows)
+    return _bracketed(rows, f, -worst, -best, _HALVINGS)
+
+
+def _bracketed(rows: LossRows, f: Floats, low: float, high: float, halvings: int) -> float:
+    for _ in range(halvings if low < high else 0):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if rows.tilt(f, middle) < 0 else (low, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,262 @@
+"""From a zone and rows to fitted coefficients: which loss, which solver, which problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from laconic._typing import Floats
+from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
+from laconic.core.solution import Solution
+from laconic.data.source import ArraySource, Source
+
+WIDEST_DENSE, WIDEST_SPARSE = 2_000, 500
+"""Above this many columns (dense, CSR) a d x d Hessian is not formed."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to fit on which rows: y holds class codes, weight the sample and class weights."""
+
+    X: Any
+    y: NDArray[np.int64]
+    weight: Floats
+    C: float
+    fit_intercept: bool
+    solver: str
+    tol: float
+    max_iter: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Coefficients with their certificate and each training row's part in them.
+
+    Rows that were read block by block are not held, nor is their part.
+    """
+
+    coef: Floats
+    intercept: Floats
+    objective: float
+    gap: float
+    n_iter: NDArray[np.int64]
+    partition: NDArray[np.int8] | None
+    dual: Floats | None
+    solutions: tuple[Solution, ...]
+
+
+def binary_loss(zone: Any) -> TruncatedLogistic:
+    """The loss of a zone (p_min, p_max), or of one cap for both classes."""
+    if isinstance(zone, Real) and not isinstance(zone, bool):
+        cap = float(zone)
+        if not 0.5 < cap <= 1.0:
+            raise ValueError(f"zone={zone}: one cap for two classes must lie in (0.5, 1].")
+        return TruncatedLogistic(1.0 - cap, cap)
+    low, high = pair(zone)
+    return TruncatedLogistic(low, high)
+
+
+def pair(zone: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in zone)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"zone must be a pair (p_min, p_max) for two classes, got {zone!r}."
+        ) from None
+    return low, high
+
+
+def multinomial_loss(zone: Any, n_classes: int) -> TruncatedMultinomial:
+    """One cap for all classes, or one per class in the order of ``classes_``."""
+    if isinstance(zone, Real) and not isinstance(zone, bool):
+        return TruncatedMultinomial((float(zone),) * n_classes)
+    try:
+        caps = tuple(float(cap) for cap in zone)
+    except (TypeError, ValueError):
+        raise ValueError(f"zone must be one cap or one per class, got {zone!r}.") from None
+    if caps == (0.0, 1.0):
+        return TruncatedMultinomial((1.0,) * n_classes)
+    if len(caps) != n_classes:
+        raise ValueError(
+            f"zone holds {len(caps)} caps but y has {n_classes} classes; give one cap in (0, 1], "
+            'one per class, or multi_class="ovr" to use (p_min, p_max) for each class.'
+        )
+    return TruncatedMultinomial(caps)
+
+
+def joint(multi_class: str, zone: Any, solver: str) -> bool:
+    """Whether more than two classes are fitted jointly.
+
+    "auto" reads it from the rest: caps and the full zone are joint, a pair (p_min, p_max) or a
+    solver for two classes mean one against rest.
+    """
+    if multi_class != "auto":
+        return multi_class == "multinomial"
+    if solver in ("newton-cg", "paper"):
+        return False
+    if isinstance(zone, Real) or len(zone) != 2:
+        return True
+    return tuple(zone) == (0.0, 1.0)
+
+
+def fit_binary(task: Task, loss: TruncatedLogistic, start: Floats | None = None) -> Fit:
+    """Class 1 against class 0."""
+    target = np.where(task.y > 0, 1.0, -1.0)
+    found = _linear_solver(task)(
+        ArraySource(task.X, target, task.weight),
+        loss,
+        C=task.C,
+        fit_intercept=task.fit_intercept,
+        tol=task.tol,
+        max_iter=task.max_iter,
+        start=start,
+    )
+    parts = loss.partition(found.details["scores"], target, found.details["on_kink"])
+    dual = -task.C * task.weight * found.details["dual"]
+    return Fit(
+        found.point[None, :-1].copy(),
+        found.point[-1:].copy(),
+        found.value,
+        found.gap,
+        np.array([max(found.n_iter, 1)]),
+        parts,
+        dual[None],
+        (found,),
+    )
+
+
+def fit_one_vs_rest(
+    task: Task, loss: TruncatedLogistic, n_classes: int, start: Floats | None = None
+) -> Fit:
+    """One problem per class; objective and gap are those of their sum."""
+    fits = [
+        fit_binary(_against_rest(task, k), loss, None if start is None else start[k])
+        for k in range(n_classes)
+    ]
+    return Fit(
+        np.concatenate([fit.coef for fit in fits]),
+        np.concatenate([fit.intercept for fit in fits]),
+        sum(fit.objective for fit in fits),
+        sum(fit.gap for fit in fits),
+        np.concatenate([fit.n_iter for fit in fits]),
+        np.stack([fit.partition for fit in fits], axis=1),  # type: ignore[misc]
+        np.concatenate([fit.dual for fit in fits]),  # type: ignore[misc]
+        tuple(solution for fit in fits for solution in fit.solutions),
+    )
+
+
+def _against_rest(task: Task, k: int) -> Task:
+    return Task(
+        task.X, (task.y == k).astype(np.int64), task.weight, task.C, task.fit_intercept,
+        task.solver, task.tol, task.max_iter,
+    )  # fmt: skip
+
+
+def fit_multinomial(task: Task, loss: TruncatedMultinomial, start: Floats | None = None) -> Fit:
+    """All classes jointly."""
+    from laconic.linear.multinomial import solve_multinomial
+
+    width = task.X.shape[1] * len(loss.caps)
+    if width > 2 * WIDEST_DENSE or task.solver in ("paper", "newton-cg"):
+        raise ValueError(
+            f"The joint multinomial is solved by 'newton' for at most {2 * WIDEST_DENSE} "
+            f"coefficients (here {width}, solver={task.solver!r}); use multi_class='ovr'."
+        )
+    found = solve_multinomial(
+        ArraySource(task.X, task.y, task.weight),
+        loss,
+        C=task.C,
+        fit_intercept=task.fit_intercept,
+        tol=task.tol,
+        max_iter=task.max_iter,
+        start=start,
+    )
+    scores, share, on_kink = (found.details[key] for key in ("scores", "share", "on_kink"))
+    slope = TruncatedMultinomial((1.0,) * len(loss.caps)).slope(scores, task.y)
+    parts = np.where(on_kink, 1, np.where(share > 0, 2, 0)).astype(np.int8)
+    return Fit(
+        found.point[:, :-1].copy(),
+        found.point[:, -1].copy(),
+        found.value,
+        found.gap,
+        np.array([max(found.n_iter, 1)]),
+        parts,
+        -task.C * (task.weight * share) * slope.T,
+        (found,),
+    )
+
+
+def _linear_solver(task: Task) -> Any:
+    widest = WIDEST_SPARSE if issparse(task.X) else WIDEST_DENSE
+    solver = task.solver
+    if solver == "auto":
+        solver = "newton-cg" if task.X.shape[1] > widest else "newton"
+    if solver == "newton":
+        from laconic.linear.newton import solve_linear
+
+        return solve_linear
+    if solver == "newton-cg":
+        from laconic.linear.newton_cg import solve_linear_cg
+
+        return solve_linear_cg
+    from laconic.linear.paper_newton import solve_paper
+
+    return solve_paper
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """What to fit on rows read block by block: ``factors`` holds the weight of each class."""
+
+    source: Source
+    n_columns: int
+    factors: Floats
+    C: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+
+
+def fit_scanned(
+    task: ScanTask, loss: Any, positives: Sequence[int], start: Floats | None = None
+) -> Fit:
+    """One problem for each class in ``positives``, against the others."""
+    from laconic.linear.scan import ScoredBlocks, Scorer, solve_scanned
+
+    codes = np.arange(len(task.factors))
+    found = [
+        solve_scanned(
+            ScoredBlocks(
+                task.source,
+                Scorer(loss, np.where(codes == k, 1.0, -1.0), task.C * task.factors),
+                task.n_columns,
+            ),
+            fit_intercept=task.fit_intercept,
+            tol=task.tol,
+            max_iter=task.max_iter,
+            start=None if start is None else np.atleast_2d(start)[place],
+        )
+        for place, k in enumerate(positives)
+    ]
+    points = np.vstack([solution.point for solution in found])
+    return Fit(
+        np.ascontiguousarray(points[:, :-1]),
+        points[:, -1].copy(),
+        sum(solution.value for solution in found),
+        sum(solution.gap for solution in found),
+        np.array([max(solution.n_iter, 1) for solution in found]),
+        None,
+        None,
+        tuple(found),
+    )
+
+
+def stacked(coef: Floats, intercept: Floats | Sequence[float]) -> Floats:
+    """(w, b) rows, as the solvers take their start."""
+    return np.c_[coef, np.asarray(intercept)]

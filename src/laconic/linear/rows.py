@@ -1,0 +1,217 @@
+"""Passes over the rows of a linear model: scores, losses, gradient, Hessian, a few rows.
+
+Every pass is a sum or a map over the source's blocks; what is kept per row is a handful of
+vectors (score, slope, curvature, weight, target), never a copy of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import vstack
+
+from laconic._typing import Floats
+from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.protocol import Kink, ScoreLoss, fenchel_young
+from laconic.data.source import ArraySource, Block, Source
+
+CHUNK_ROWS = 2_048
+"""Rows packed before each symmetric product: small enough to stay in cache."""
+
+
+@dataclass
+class RowState:
+    """Scores of every row and the weighted loss there."""
+
+    z: Floats
+    slope: Floats
+    curvature: Floats
+    loss: float
+
+
+class LinearRows:
+    """The rows of ``source`` seen by a linear model; ``weight`` already holds C.
+
+    Points are vectors (w, b) of length d + 1; without an intercept the last entry stays zero.
+    """
+
+    def __init__(self, source: Source, loss: ScoreLoss, C: float) -> None:
+        self.source = source
+        self.loss = loss
+        self.n_rows = source.n_rows
+        first = next(iter(source.map(lambda block: block.X.shape[1])))
+        self.n_columns = int(first)
+        self.y = np.concatenate(list(source.map(_targets)))
+        self.weight = C * np.concatenate(list(source.map(_weights)))
+        self._kink: Kink | None = None
+
+    @property
+    def kink(self) -> Kink:
+        if self._kink is None:
+            self._kink = self.loss.kink(self.y)
+        return self._kink
+
+    def scores(self, point: Floats) -> Floats:
+        """X w + b for every row."""
+        z = np.empty(self.n_rows)
+
+        def fill(block: Block) -> None:
+            if isinstance(block.X, np.ndarray):
+                np.matmul(block.X, point[:-1], out=z[block.rows])
+            else:
+                z[block.rows] = block.X @ point[:-1]
+
+        for _ in self.source.map(fill):
+            pass
+        if point[-1] != 0.0:
+            z += point[-1]
+        return z
+
+    def evaluate(self, z: Floats) -> RowState:
+        """Loss, slopes and curvatures at the scores ``z`` (no pass over the columns)."""
+        if isinstance(self.loss, TruncatedLogistic):
+            from laconic.linear._numba import evaluate_truncated
+
+            slope, curvature = np.empty_like(z), np.empty_like(z)
+            low, high = self.loss.positions
+            total = evaluate_truncated(
+                z, self.y, self.weight, low, high, *self.loss.floors, slope, curvature
+            )
+            return RowState(z, slope, curvature, total)
+        return RowState(
+            z,
+            self.weight * self.loss.slope(z, self.y),
+            self.weight * self.loss.curvature(z, self.y),
+            float(self.weight @ self.loss.value(z, self.y)),
+        )
+
+    def model(self, state: RowState) -> tuple[Floats, Floats]:
+        """(2, d+1) gradient by sign of the slope, and the (d+1, d+1) Hessian, of the losses."""
+        from laconic.linear._numba import accumulate
+
+        d = self.n_columns
+        roots = np.empty((CHUNK_ROWS, d + 1))
+
+        def part(block: Block) -> tuple[Floats, Floats]:
+            gradient = np.zeros((2, d + 1))
+            H = np.zeros((d + 1, d + 1))
+            for start in range(0, len(block), CHUNK_ROWS):
+                here = slice(start, min(start + CHUNK_ROWS, len(block)))
+                rows = slice(block.start + here.start, block.start + here.stop)
+                packed = accumulate(
+                    dense(block.X[here]), state.slope[rows], state.curvature[rows], gradient, roots
+                )
+                if packed:
+                    active = roots[:packed]
+                    H += active.T @ active
+            return gradient, H
+
+        gradient, H = self.source.sum(part)
+        return gradient, H
+
+    def transposed(self, r: Floats) -> Floats:
+        """sum_i r_i (x_i, 1), dense or sparse."""
+        out: Floats = np.empty(self.n_columns + 1)
+        out[:-1] = self.source.sum(lambda block: block.X.T @ r[block.rows])
+        out[-1] = r.sum()
+        return out
+
+    def weighted_squares(self, r: Floats) -> Floats:
+        """sum_i r_i (x_i^2, 1)."""
+        out: Floats = np.empty(self.n_columns + 1)
+        out[:-1] = self.source.sum(lambda block: _squares(block.X).T @ r[block.rows])
+        out[-1] = r.sum()
+        return out
+
+    def gather(self, index: NDArray[np.int64]) -> Floats:
+        """The rows ``index`` (sorted) as (x, 1)."""
+        out = np.empty((len(index), self.n_columns + 1))
+        out[:, -1] = 1.0
+
+        def take(block: Block) -> None:
+            first, last = np.searchsorted(index, (block.start, block.stop))
+            if last > first:
+                out[first:last, :-1] = dense(block.X[index[first:last] - block.start])
+
+        for _ in self.source.map(take):
+            pass
+        return out
+
+    def excess(
+        self, state: RowState, shrink: tuple[float, float], skip: NDArray[np.int64]
+    ) -> float:
+        """Fenchel-Young sum of the natural slopes times ``shrink`` (negative, positive slopes).
+
+        Rows in ``skip`` carry another slope and are counted by the caller.
+        """
+        if shrink == (1.0, 1.0):
+            return 0.0
+        if isinstance(self.loss, TruncatedLogistic):
+            from laconic.linear._numba import excess_truncated
+
+            low, high = self.loss.positions
+            weight = self.weight
+            if len(skip):
+                weight = weight.copy()
+                weight[skip] = 0.0
+            # a negative slope belongs to a positive example
+            return float(excess_truncated(state.z, self.y, weight, low, high, shrink[1], shrink[0]))
+        factor = np.where(state.slope > 0, shrink[1], shrink[0])
+        touched = (state.slope != 0) & (factor != 1.0)
+        touched[skip] = False
+        z, y, s = state.z[touched], self.y[touched], self.weight[touched]
+        return float(s @ fenchel_young(self.loss, z, factor[touched] * state.slope[touched] / s, y))
+
+    def price(self, z: Floats, slope: Floats) -> float:
+        """Fenchel-Young sum of the weighted slopes ``slope`` at scores ``z``."""
+        u = slope / self.weight
+        if isinstance(self.loss, TruncatedLogistic):
+            from laconic.linear._numba import price_truncated
+
+            low, high = self.loss.positions
+            return float(price_truncated(z, u, self.y, self.weight, low, high))
+        return float(self.weight @ fenchel_young(self.loss, z, u, self.y))
+
+    def hold(self, state: RowState, held: NDArray[np.int64]) -> None:
+        """Put the rows ``held`` exactly on their kink; ``state`` is changed in place."""
+        z, y, s = self.kink.position[held], self.y[held], self.weight[held]
+        state.loss += float(s @ (self.loss.value(z, y) - self.loss.value(state.z[held], y)))
+        state.z[held] = z
+        state.slope[held] = s * self.loss.slope(z, y)
+        state.curvature[held] = s * self.loss.curvature(z, y)
+
+    def thinned(self, every: int) -> LinearRows:
+        """One row in ``every``, at even places, held in memory, with ``every`` times its weight."""
+        parts = list(self.source.map(lambda block: _every(block, every)))
+        X = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else vstack(parts, "csr")
+        source = ArraySource(X, self.y[::every], self.weight[::every])
+        return LinearRows(source, self.loss, float(every))
+
+
+def _every(block: Block, every: int) -> Any:
+    X = block.X[-block.start % every :: every]
+    return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+
+
+def dense(X: Any) -> Floats:
+    """A few rows as a C-ordered array."""
+    return np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray())
+
+
+def _squares(X: Any) -> Any:
+    return X * X if isinstance(X, np.ndarray) else X.multiply(X)
+
+
+def _targets(block: Block) -> Floats:
+    if block.y is None:
+        raise ValueError("The source of a linear model needs targets y.")
+    return np.asarray(block.y, dtype=np.float64)
+
+
+def _weights(block: Block) -> Floats:
+    if block.weight is None:
+        return np.ones(len(block))
+    return block.weight

@@ -1,0 +1,1 @@
+"""Safety when the class mix is unknown: the least favourable prior and its rule."""

@@ -1,0 +1,291 @@
+"""Where the cells of a table end: bins by column, clusters of rows, leaves of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.convex.kmeans import kmeans_1d
+from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import shown
+from laconic.data.value_tables import NumericTable
+from laconic.minimax.profiles import BinGrid, Coder, ColumnBins
+
+ProfilesName = Literal["bins", "kmeans", "tree"]
+BinningName = Literal["width", "quantile", "kmeans", "modl"]
+PROFILES: tuple[ProfilesName, ...] = ("bins", "kmeans", "tree")
+BINNINGS: tuple[BinningName, ...] = ("width", "quantile", "kmeans", "modl")
+
+_DEFAULT_CELLS = 50
+_QUANTILE_SLACK = 1e-12  # a sum of weights and a count of rows round differently
+
+
+def learn_coder(
+    table: Table,
+    y: Ints,
+    weight: Floats,
+    *,
+    profiles: ProfilesName,
+    binning: BinningName,
+    n_bins: int,
+    n_profiles: int | None,
+    seed: int,
+) -> Coder:
+    """The coder of :mod:`laconic.minimax.profiles` that the training rows suggest."""
+    if profiles == "bins":
+        return learn_bins(table, y, weight, binning, n_bins)
+    learn = learn_clusters if profiles == "kmeans" else learn_leaves
+    return learn(table, y, weight, n_profiles or _DEFAULT_CELLS, seed)
+
+
+def learn_bins(table: Table, y: Ints, weight: Floats, binning: BinningName, n_bins: int) -> BinGrid:
+    """Bins of numeric columns by ``binning``; each category of a categorical column is a bin."""
+    columns = []
+    for j in range(len(table.names)):
+        texts = table.categories[j] if table.kinds[j] == "categorical" else None
+        if texts is not None:
+            columns.append(ColumnBins(None, len(texts)))
+            continue
+        values = table.column(j)
+        held = ~np.isnan(values)
+        cuts = np.empty(0)
+        if held.any():
+            cuts = _cuts(values[held], y[held], weight[held], binning, n_bins)
+        columns.append(ColumnBins(cuts, len(cuts) + 1))
+    return BinGrid(tuple(columns))
+
+
+def bins_of_tables(
+    tables: Sequence[NumericTable | Floats], binning: BinningName, n_bins: int
+) -> BinGrid:
+    """:func:`learn_bins` from value by class tables.
+
+    A cut above a pool of values is the largest of them, whose neighbour is not known. Bins of
+    equal width need the least value, which a pool hides: see :func:`width_cuts`.
+    """
+    columns = []
+    for table in tables:
+        if not isinstance(table, NumericTable):
+            columns.append(ColumnBins(None, len(table) - 1))
+            continue
+        value, y = np.nonzero(table.weights)
+        cuts = np.empty(0)
+        if len(value):
+            cuts = _cuts(table.values[value], y, table.weights[value, y], binning, n_bins)
+        if table.pooled and len(cuts):
+            cuts = np.unique(table.values[np.searchsorted(table.values, cuts, "right") - 1])
+        columns.append(ColumnBins(cuts, len(cuts) + 1))
+    return BinGrid(tuple(columns))
+
+
+def _cuts(values: Floats, y: Ints, weight: Floats, binning: BinningName, n_bins: int) -> Floats:
+    if binning == "width":
+        return width_cuts(values, n_bins)
+    if binning == "quantile":
+        return quantile_cuts(values, weight, n_bins)
+    if binning == "kmeans":
+        return kmeans_1d(values, weight, n_bins)[1]
+    return modl_cuts(values, y, weight)
+
+
+def width_cuts(values: Floats, n_bins: int) -> Floats:
+    """Bins of equal width.
+
+    >>> width_cuts(np.array([0.0, 9.0]), 3)
+    array([3., 6.])
+    """
+    low, high = float(values.min()), float(values.max())
+    share = np.arange(1, n_bins) / n_bins
+    return np.unique(low * (1 - share) + high * share) if low < high else np.empty(0)
+
+
+def quantile_cuts(values: Floats, weight: Floats, n_bins: int) -> Floats:
+    """Bins of about equal weight, cut half-way between neighbouring values.
+
+    >>> quantile_cuts(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4), 2)
+    array([2.5])
+    """
+    distinct, where = np.unique(values, return_inverse=True)
+    filled = np.cumsum(np.bincount(where, weight))
+    wanted = np.arange(1, n_bins) / n_bins * filled[-1]
+    last = np.unique(np.searchsorted(filled, wanted * (1 - _QUANTILE_SLACK)))
+    return _between(distinct, last[last < len(distinct) - 1] + 1)
+
+
+def modl_cuts(values: Floats, y: Ints, weight: Floats) -> Floats:
+    """The intervals of least description length (MODL), as many as the classes justify."""
+    from laconic.modl.criterion import make_prior
+    from laconic.modl.intervals import best_intervals
+
+    distinct, where = np.unique(values, return_inverse=True)
+    n_classes = int(y.max()) + 1
+    cells = np.bincount(where * n_classes + y, weight, minlength=len(distinct) * n_classes)
+    prior = make_prior("granular", float(weight.sum()), 0.0)
+    found = best_intervals(cells.reshape(-1, n_classes), n_classes, prior)
+    return _between(distinct, found.point.places)
+
+
+def _between(distinct: Floats, places: Ints) -> Floats:
+    """Cuts just below the values at some places: midpoints that stay below the upper value."""
+    low, high = distinct[places - 1], distinct[places]
+    middle = low / 2 + high / 2
+    return np.where((low <= middle) & (middle < high), middle, low)
+
+
+@dataclass(frozen=True)
+class _Embedding:
+    """Rows as bounded numbers: standard units, missing flags, one column per category."""
+
+    centre: Floats
+    scale: Floats
+    flagged: tuple[bool, ...]
+    widths: tuple[int, ...]
+
+    @staticmethod
+    def learn(table: Table, weight: Floats) -> _Embedding:
+        centre, scale = np.zeros(table.shape[1]), np.ones(table.shape[1])
+        flagged, widths = [], []
+        for j, kind in enumerate(table.kinds):
+            values = table.column(j)
+            texts = table.categories[j] if kind == "categorical" else None
+            widths.append(0 if texts is None else len(texts))
+            gone = values < 0 if texts is not None else np.isnan(values)
+            flagged.append(bool(gone.any()) and texts is None)
+            if texts is None and not gone.all():
+                centre[j], scale[j] = _location_and_scale(values[~gone], weight[~gone])
+        return _Embedding(centre, scale, tuple(flagged), tuple(widths))
+
+    def __call__(self, table: Table) -> Floats:
+        parts: list[Floats] = []
+        for j, width in enumerate(self.widths):
+            values = table.column(j)
+            if width:
+                parts.extend((values == code).astype(np.float64) for code in range(width))
+                continue
+            gone = np.isnan(values)
+            # halves: two values of opposite sign near the largest float
+            units = (values / 2 / self.scale[j] - self.centre[j] / 2 / self.scale[j]) * 2
+            parts.append(np.where(gone, 0.0, np.clip(units, -1e6, 1e6)))
+            if self.flagged[j]:
+                parts.append(gone.astype(np.float64))
+        return np.column_stack(parts)
+
+
+def _location_and_scale(values: Floats, weight: Floats) -> tuple[float, float]:
+    top = float(np.abs(values).max()) or 1.0
+    small = values / top
+    centre = float(np.average(small, weights=weight))
+    spread = float(np.sqrt(np.average((small - centre) ** 2, weights=weight)))
+    return centre * top, (spread * top) or 1.0
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Joint k-means: the profile of a row is its nearest centre."""
+
+    embed: _Embedding
+    centers: Floats
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        return (len(self.centers) + 2,)
+
+    @property
+    def ordered(self) -> tuple[bool, ...]:
+        return (False,)
+
+    def codes(self, table: Table) -> Ints:
+        rows = self.embed(table)
+        best = np.zeros(len(rows), dtype=np.int64)
+        least = np.full(len(rows), np.inf)
+        for i, center in enumerate(self.centers):
+            # row by row arithmetic: a matrix product may round differently in another batch
+            distance = np.einsum("ij,ij->i", rows - center, rows - center)
+            closer = distance < least
+            best[closer], least[closer] = i, distance[closer]
+        return best[:, None]
+
+
+def learn_clusters(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: int) -> Clusters:
+    """k-means on standardised columns; equal rows are one point with their summed weight."""
+    from sklearn.cluster import KMeans
+
+    embed = _Embedding.learn(table, weight)
+    points, where = np.unique(embed(table), axis=0, return_inverse=True)
+    mass = np.bincount(where.ravel(), weight)
+    count = min(n_profiles, len(points))
+    found = KMeans(count, n_init=1, random_state=seed).fit(points, sample_weight=mass)
+    return Clusters(embed, found.cluster_centers_)
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """Leaves of a decision tree on ranks; numbered at fit, never from a batch."""
+
+    steps: tuple[Floats | None, ...]
+    widths: tuple[int, ...]
+    tree: Any
+    number: Ints
+
+    @property
+    def radices(self) -> tuple[int, ...]:
+        return (int(self.number.max()) + 3,)
+
+    @property
+    def ordered(self) -> tuple[bool, ...]:
+        return (False,)
+
+    def codes(self, table: Table) -> Ints:
+        leaf = self.tree.apply(_ranks(table, self.steps, self.widths))
+        return np.asarray(self.number[leaf])[:, None]
+
+
+def learn_leaves(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: int) -> Leaves:
+    """A tree grown best split first, its classes weighted alike so that rare ones get leaves."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    if n_profiles < 2:
+        raise ValueError(f'n_profiles must be at least 2 with profiles="tree"; got {n_profiles}.')
+    steps = tuple(
+        None if kind == "categorical" else _distinct(table.column(j))
+        for j, kind in enumerate(table.kinds)
+    )
+    widths = tuple(len(texts or ()) for texts in table.categories)
+    tree = DecisionTreeClassifier(
+        max_leaf_nodes=n_profiles, class_weight="balanced", random_state=seed
+    ).fit(_ranks(table, steps, widths), y, sample_weight=weight)
+    leaf = tree.tree_.children_left < 0
+    number = np.where(leaf, np.cumsum(leaf) - 1, -1)
+    return Leaves(steps, widths, tree, number)
+
+
+def _distinct(values: Floats) -> Floats:
+    found = np.unique(values[~np.isnan(values)])
+    if len(found) >= 2**23:
+        raise ValueError(
+            f'A column has {len(found)} distinct values, more than the ranks of profiles="tree" '
+            'can hold; round it, or use profiles="bins".'
+        )
+    return found
+
+
+def _ranks(
+    table: Table, steps: tuple[Floats | None, ...], widths: tuple[int, ...]
+) -> NDArray[np.float32]:
+    """Ranks in the training values (scale-free, exact in float32) and category indicators."""
+    parts: list[NDArray[Any]] = []
+    for j, known in enumerate(steps):
+        values = table.column(j)
+        if known is None:
+            parts.extend(values == code for code in range(widths[j]))
+            continue
+        rank = np.searchsorted(known, values, "left") + np.searchsorted(known, values, "right")
+        parts.append(np.where(np.isnan(values), np.nan, rank / 2))
+    if not parts:
+        raise ValueError(f"Column {shown(table.names[0])} has no values to split on.")
+    return np.column_stack(parts).astype(np.float32)

@@ -1,0 +1,1 @@
+"""A few conditions and agreements of two, weighed together."""

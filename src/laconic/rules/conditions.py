@@ -1,0 +1,180 @@
+"""Yes/no conditions on single columns: a cut of a number, one category, a missing value.
+
+The conditions of a column are read from the slot of its axis: ``sides[c, slot]`` is +1 where
+condition c holds and -1 where it does not. They know nothing of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Signs
+from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, encode_column
+from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import MISSING
+
+_LEAST_SHARE = 0.02
+"""A condition that holds, or fails, for a smaller share of the rows is not offered."""
+
+
+@dataclass(frozen=True)
+class ColumnConditions:
+    """``names[c]`` in words, and the side of every slot of ``axis``."""
+
+    column: str
+    axis: Axis
+    sides: Signs
+    names: tuple[str, ...]
+
+    def read(self, table: Table) -> Signs:
+        """(conditions, rows)."""
+        slots, _ = encode_column(self.axis, table, table.place(self.column))
+        return np.asarray(self.sides[:, slots])
+
+
+def conditions_of(table: Table, j: int, weight: Floats, most: int) -> ColumnConditions:
+    """At most ``most`` cuts or categories of column j, and "is missing" where some rows are.
+
+    >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[1.0], [2.0], [4.0]]))
+    >>> found = conditions_of(table, 0, np.ones(3), 5)
+    >>> found.names, found.read(table).tolist()
+    (('x <= 1.5', 'x <= 3'), [[1, -1, -1], [1, 1, -1]])
+    """
+    name = table.names[j]
+    if table.kinds[j] == "categorical":
+        axis, sides, names = _category_sides(table, j, weight, most)
+    else:
+        axis, sides, names = _number_sides(table, j, weight, most)
+    signs = np.array(sides, dtype=np.int8).reshape(len(sides), axis.size)
+    slots, _ = encode_column(axis, table, j)
+    share = np.bincount(slots, weight, minlength=axis.size) / weight.sum()
+    kept = _useful(signs, share)
+    return ColumnConditions(name, axis, signs[kept], tuple(names[c] for c in kept))
+
+
+def _number_sides(
+    table: Table, j: int, weight: Floats, most: int
+) -> tuple[Axis, list[NDArray[np.int64]], list[str]]:
+    x = np.asarray(table.column(j), dtype=np.float64)
+    seen = ~np.isnan(x)
+    cuts = quantile_cuts(x[seen], weight[seen], most)
+    axis = IntervalAxis(cuts)
+    place = np.arange(axis.size)
+    sides = [np.where(place <= c, 1, -1) for c in range(len(cuts))]
+    names = [f"{table.names[j]} <= {cut:.6g}" for cut in cuts]
+    sides.append(np.where(place == axis.missing, 1, -1))
+    return axis, sides, [*names, f"{table.names[j]} is missing"]
+
+
+def _category_sides(
+    table: Table, j: int, weight: Floats, most: int
+) -> tuple[Axis, list[NDArray[np.int64]], list[str]]:
+    texts, codes = table.categories[j] or (), np.asarray(table.column(j))
+    known = codes != MISSING
+    size = np.bincount(codes[known], weight[known], minlength=len(texts))
+    frequent = np.sort(np.argsort(-size, kind="stable")[:most])
+    frequent = frequent[size[frequent] >= _LEAST_SHARE * weight.sum()]
+    axis = CategoryAxis(tuple((texts[c],) for c in frequent))
+    place = np.arange(axis.size)
+    sides = [np.where(place == c, 1, -1) for c in range(len(frequent))]
+    names = [f"{table.names[j]} = {texts[c]}" for c in frequent]
+    sides.append(np.where(place == axis.missing, 1, -1))
+    return axis, sides, [*names, f"{table.names[j]} is missing"]
+
+
+def quantile_cuts(x: Floats, weight: Floats, most: int) -> Floats:
+    """At most ``most`` midpoints between neighbouring values, spread evenly over the weight.
+
+    >>> quantile_cuts(np.array([1.0, 2.0, 3.0, 9.0]), np.ones(4), 1)
+    array([2.5])
+    """
+    values, place = np.unique(x, return_inverse=True)
+    if len(values) < 2:
+        return np.empty(0)
+    below = np.cumsum(np.bincount(place, weight))[:-1]
+    middle = values[:-1] * 0.5 + values[1:] * 0.5
+    if len(middle) > most:
+        aims = np.arange(1, most + 1) / (most + 1) * weight.sum()
+        middle = middle[np.unique([np.abs(below - aim).argmin() for aim in aims])]
+    return np.unique(middle)
+
+
+def _useful(signs: Signs, share: Floats) -> list[int]:
+    """Conditions that divide the rows, none the same as another or its opposite."""
+    kept: list[int] = []
+    seen: set[bytes] = set()
+    inhabited = share > 0
+    for c, side in enumerate(signs):
+        yes = float(share[side > 0].sum())
+        own = side[inhabited]
+        if min(yes, 1.0 - yes) < _LEAST_SHARE or own.tobytes() in seen:
+            continue
+        seen |= {own.tobytes(), (-own).tobytes()}
+        kept.append(c)
+    return kept
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """Conditions of every column, and the products of two of them of different columns.
+
+    Rule r reads ``first[r]`` and, unless it is -1, ``second[r]``: places in the list of all
+    conditions. ``owner[c]`` is the column of condition c.
+    """
+
+    columns: tuple[ColumnConditions, ...]
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self.columns)), [len(c.names) for c in self.columns])
+
+    def read(self, table: Table) -> Signs:
+        """(rules, rows)."""
+        if not len(self.first):
+            return np.empty((0, table.n_rows), dtype=np.int8)
+        single = np.concatenate([column.read(table) for column in self.columns])
+        out = single[self.first]
+        pairs = self.second >= 0
+        out[pairs] *= single[self.second[pairs]]
+        return np.ascontiguousarray(out)
+
+    def names(self) -> list[str]:
+        words = [name for column in self.columns for name in column.names]
+        return [
+            words[a] if b < 0 else f"({words[a]}) agrees with ({words[b]})"
+            for a, b in zip(self.first, self.second, strict=True)
+        ]
+
+
+def rules_of(table: Table, weight: Floats, most_rules: int, most_cuts: int) -> RuleSet:
+    """As many cuts by column as keep the rules, products included, within ``most_rules``.
+
+    Where one cut by column is too many, products are left out.
+    """
+    n_columns = len(table.names)
+    for products in (True, False):
+        for cuts in range(most_cuts, 0, -1):
+            columns = [conditions_of(table, j, weight, cuts) for j in range(n_columns)]
+            sizes = np.array([len(c.names) for c in columns], dtype=np.int64)
+            single = int(sizes.sum())
+            crossed = (single**2 - int((sizes**2).sum())) // 2
+            if single + products * crossed <= most_rules:
+                return RuleSet(tuple(columns), *_places(sizes, products))
+    return RuleSet(tuple(columns), *_places(sizes, False))
+
+
+def _places(sizes: Sequence[int], products: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    owner = np.repeat(np.arange(len(sizes)), sizes)
+    single = np.arange(len(owner))
+    if not products:
+        return single, np.full(len(owner), -1)
+    a, b = np.triu_indices(len(owner), 1)
+    apart = owner[a] != owner[b]
+    none = np.full(len(owner), -1)
+    return np.concatenate([single, a[apart]]), np.concatenate([none, b[apart]])

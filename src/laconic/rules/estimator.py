@@ -1,0 +1,285 @@
+"""SparseRulesClassifier: a few conditions and agreements of two conditions, weighed together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats
+from laconic.core.contract import Accepts, Interval, StrOptions, Training, fit_context
+from laconic.core.folds import folds_of, seed_of
+from laconic.core.form_prediction import FormPrediction
+from laconic.core.forms import AdditiveScore, SlotTerm, plain_label
+from laconic.core.links import Link, probabilities
+from laconic.core.solution import Solution
+from laconic.data.source import one_blas_thread
+from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
+from laconic.data.tables.columns import Table
+from laconic.rules.conditions import RuleSet, rules_of
+from laconic.rules.solver import LassoLogistic, held_out_path, solve_down
+
+_ERRORS = {"best": 0.0, "half-se": 0.5, "1se": 1.0}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``weight`` is added to the score where the rule holds, and subtracted where it does not."""
+
+    text: str
+    columns: tuple[str, ...]
+    weight: float
+
+
+class SparseRulesClassifier(FormPrediction):
+    r"""Logistic regression on yes/no conditions and agreements of two of them, few by l1 penalty.
+
+    Every column offers conditions that ignore the target: cuts of a number spread evenly over the
+    rows, frequent categories, missing values. With s = 1 where a condition holds and -1 where it
+    does not,
+
+    .. math:: f(x) = b + \sum_c \beta_c s_c(x) + \sum_{c < c'} \beta_{cc'} s_c(x) s_{c'}(x)
+
+    over conditions of one column and pairs of conditions of two columns, and :math:`\lambda
+    \|\beta\|_1` is added to the logistic loss. Most weights are zero; those of one column add up to
+    a table of steps, those of two columns to a grid. It finds what is spread thinly over many
+    interactions ("exactly two of six things are true"), which no single pair betrays.
+
+    Parameters
+    ----------
+    max_rules : int, default=300
+        Most conditions and products on offer. Columns get fewer cuts until they fit; where one cut
+        by column does not fit, products are left out.
+    max_cuts : int, default=8
+        Most cuts of a number and most categories of a column.
+    penalty : "cv" or float, default="cv"
+        Share, in (0, 1], of the penalty at which every rule leaves; "cv" chooses it by held-out
+        log loss.
+    selection : {"best", "half-se", "1se"}, default="best"
+        The penalty of least held-out loss, or the largest within half a standard error or one.
+    cv : int, splitter or iterable, default=5
+    tol : float, default=1e-6
+        The optimiser stops when the duality gap is below ``tol`` times the loss of the empty model.
+    max_iter : int, default=200
+    random_state : int, RandomState or None, default=None
+        Seed of the folds.
+
+    Attributes
+    ----------
+    rules_ : list of Rule
+        By decreasing weight; with more than two classes, one list for each class.
+    form_ : AdditiveScore
+        Tables and grids of steps, centred on the training rows.
+    n_rules_, n_offered_ : int
+        Rules with a weight, and rules on offer.
+    penalty_ : ndarray
+        Share of the largest penalty, for each score.
+    path_ : list of HeldOutPath or None
+        For each score, held-out log loss by penalty.
+    held_out_proba_ : ndarray of shape (n, K) or None
+        Probabilities of the training rows by the folds that did not see them.
+    objective_, duality_gap_ : float
+        The least possible objective lies within ``duality_gap_`` below ``objective_``.
+    n_iter_ : int
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean absolute contribution of each column on the training rows, as shares.
+    classes_, n_features_in_, feature_names_in_
+
+    See Also
+    --------
+    SparseAdditiveClassifier : smooth shapes in place of steps.
+    ScorecardClassifier : cuts chosen by the target, no sparsity penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from laconic import SparseRulesClassifier
+    >>> draw = np.random.default_rng(0)
+    >>> X = draw.integers(1, 4, (500, 6))
+    >>> two_of_six = (X == 1).sum(axis=1) == 2
+    >>> model = SparseRulesClassifier().fit(X[:300], two_of_six[:300])
+    >>> bool((model.predict(X[300:]) == two_of_six[300:]).all())
+    True
+    """
+
+    _accepts = Accepts(categorical=True, missing=True, sparse=False)
+    _parameter_constraints: dict[str, list[Any]] = {
+        "max_rules": [Interval(Integral, 1, None, closed="left")],
+        "max_cuts": [Interval(Integral, 1, None, closed="left")],
+        "penalty": [StrOptions({"cv"}), Interval(Real, 0, 1, closed="right")],
+        "selection": [StrOptions(set(_ERRORS))],
+        "cv": "no_validation",  # type: ignore[dict-item]
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        max_rules: int = 300,
+        *,
+        max_cuts: int = 8,
+        penalty: float | str = "cv",
+        selection: str = "best",
+        cv: Any = 5,
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: Any = None,
+    ) -> None:
+        self.max_rules = max_rules
+        self.max_cuts = max_cuts
+        self.penalty = penalty
+        self.selection = selection
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseRulesClassifier:
+        """Offer the rules, choose the penalty, then the certified weights.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        rows = self._read_training(X, y, sample_weight)
+        with one_blas_thread():
+            self._fit(rows, len(np.asarray(y)))
+        return self
+
+    def _fit(self, rows: Training, n_given: int) -> None:
+        rules = rules_of(rows.table, rows.weight, int(self.max_rules), int(self.max_cuts))
+        signs = rules.read(rows.table)
+        folds = []
+        if self.penalty == "cv":
+            folds = folds_of(self.cv, rows, n_given, seed_of(self.random_state))
+        K = len(self.classes_)
+        positives = [1] if K == 2 else list(range(K))
+        problems = [
+            LassoLogistic(signs, np.where(rows.y == k, 1.0, -1.0), rows.weight) for k in positives
+        ]
+        self.path_ = [held_out_path(problem, folds) for problem in problems]
+        self.penalty_, held_out = self._choose(rows.n_rows)
+        solved = [
+            solve_down(problem, float(share), float(self.tol), int(self.max_iter))
+            for problem, share in zip(problems, self.penalty_, strict=True)
+        ]
+        for solution in solved:
+            solution.warn_if_short(type(self).__name__)
+        self._publish(rules, rows.table, rows.weight, solved)
+        self.held_out_proba_ = (
+            None if held_out is None else probabilities(held_out, self.form_.link)
+        )
+
+    def _choose(self, n_rows: int) -> tuple[Floats, Floats | None]:
+        """Share of the largest penalty and held-out scores, by score."""
+        if self.penalty != "cv":
+            return np.full(len(self.path_), float(self.penalty)), None
+        shares, scores = np.ones(len(self.path_)), np.full((n_rows, len(self.path_)), np.nan)
+        for k, path in enumerate(self.path_):
+            if path is not None:
+                at = path.choose(_ERRORS[self.selection])
+                shares[k], scores[:, k] = path.shares[at], path.scores[at]
+        return shares, scores
+
+    def _publish(
+        self, rules: RuleSet, table: Table, weight: Floats, solved: Sequence[Solution]
+    ) -> None:
+        weights = np.stack([s.point.weights for s in solved])
+        intercept = np.array([s.point.intercept for s in solved])
+        self.form_ = rules_form(rules, weights, intercept, self.classes_, table, weight)
+        lists = [_worded(rules, own) for own in weights]
+        self.rules_ = lists[0] if len(lists) == 1 else lists
+        self.n_rules_ = int((weights != 0).any(axis=0).sum())
+        self.n_offered_ = len(rules.first)
+        self.intercept_ = self.form_.intercept.copy()
+        self.objective_ = float(sum(s.value for s in solved))
+        self.duality_gap_ = float(sum(s.gap for s in solved))
+        self.n_iter_ = max(1, *(s.n_iter for s in solved))
+        self.feature_importances_ = self._importances(table, weight)
+
+
+def _worded(rules: RuleSet, weights: Floats) -> list[Rule]:
+    names, owner = rules.names(), rules.owner
+    order = np.argsort(-np.abs(weights), kind="stable")
+    return [
+        Rule(
+            names[r],
+            tuple(
+                rules.columns[owner[c]].column for c in (rules.first[r], rules.second[r]) if c >= 0
+            ),
+            float(weights[r]),
+        )
+        for r in order[: int((weights != 0).sum())]
+    ]
+
+
+def rules_form(
+    rules: RuleSet,
+    weights: Floats,
+    intercept: Floats,
+    classes: NDArray[Any],
+    table: Table,
+    row_weight: Floats,
+) -> AdditiveScore:
+    """One table of steps by column and one grid by pair; ``weights`` is (scores, rules)."""
+    owner = rules.owner
+    start = np.concatenate([[0], np.cumsum([len(c.names) for c in rules.columns])])
+    values: dict[tuple[int, ...], Floats] = {}
+    for r in np.flatnonzero((weights != 0).any(axis=0)):
+        places = [int(c) for c in (rules.first[r], rules.second[r]) if c >= 0]
+        key = tuple(int(owner[c]) for c in places)
+        sides = [rules.columns[j].sides[c - start[j]] for c, j in zip(places, key, strict=True)]
+        step = sides[0] if len(sides) == 1 else np.outer(sides[0], sides[1])
+        own = step[..., None] * weights[:, r]
+        values[key] = values[key] + own if key in values else own
+    bias, terms = np.array(intercept, dtype=np.float64), []
+    share = row_weight / row_weight.sum()
+    for key in sorted(values, key=lambda key: (len(key), key)):
+        axes, steps = [], values[key]
+        for side, j in enumerate(key):
+            axis, steps = merged_slots(rules.columns[j].axis, steps, side)
+            axes.append(axis)
+        names = tuple(rules.columns[j].column for j in key)
+        mean = share @ SlotTerm(names, tuple(axes), steps).contribution(table)
+        bias = bias + mean
+        terms.append(SlotTerm(names, tuple(axes), steps - mean))
+    link: Link = "logit" if len(classes) == 2 else "ovr"
+    return AdditiveScore(tuple(plain_label(c) for c in classes), bias, tuple(terms), link)
+
+
+def merged_slots(axis: Axis, values: Floats, side: int) -> tuple[Axis, Floats]:
+    """The axis without the cuts, or the categories, that change nothing.
+
+    >>> from laconic.data.tables.axes import IntervalAxis
+    >>> steps = np.array([[1.0], [1.0], [2.0], [0.0]])
+    >>> axis, steps = merged_slots(IntervalAxis(np.array([1.0, 2.0])), steps, 0)
+    >>> axis.bounds.tolist(), steps.ravel().tolist()
+    ([2.0], [1.0, 2.0, 0.0])
+    """
+    lines = np.moveaxis(values, side, 0)
+    others = tuple(range(1, lines.ndim))
+    if isinstance(axis, CategoryAxis):
+        differs = (lines[: axis.other] != lines[axis.other]).any(axis=others)
+        kept = np.append(np.flatnonzero(differs), [axis.other, axis.missing])
+        groups = tuple(axis.groups[g] for g in np.flatnonzero(differs))
+        return CategoryAxis(groups), np.moveaxis(lines[kept], 0, side)
+    assert isinstance(axis, IntervalAxis)
+    n = len(axis.bounds)
+    differs = (lines[:n] != lines[1 : n + 1]).any(axis=others)
+    kept = np.append(np.flatnonzero(differs), [n, axis.missing])
+    return IntervalAxis(axis.bounds[differs]), np.moveaxis(lines[kept], 0, side)
+
+
+__all__ = ["Rule", "SparseRulesClassifier"]

@@ -1,0 +1,1 @@
+"""Points for the parts of each column, weighed together."""

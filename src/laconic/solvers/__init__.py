@@ -1,1 +1,0 @@
-"""How it is minimised: functions that return a :class:`~laconic.solvers.solution.Solution`."""

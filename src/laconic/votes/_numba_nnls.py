@@ -1,0 +1,406 @@
+"""Compiled active set for bounded least squares given by its moments.
+
+Minimises ½ w'Gw - c'w + penalty·Σ|w_j| over lower <= w <= upper. The free variables are kept in
+``order[:k]`` with the upper triangular factor R'R = G[order, order], updated when a variable
+enters (one triangular solve) or leaves (Givens rotations), never refactored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from laconic._typing import Floats
+
+OPTIMAL, OUT_OF_SWEEPS, FULL, STALLED, UNBOUNDED = 0, 1, 2, 3, 4
+
+PIVOT = 1e-12
+"""A column whose squared distance to the span of the free ones is below PIVOT·G_jj is dependent.
+Without a penalty its pull is zero up to rounding, so refusing it loses nothing; with one it takes
+the place of a free variable (see ``_exchange``)."""
+
+REFRESH = 32
+"""Sweeps between two slopes that are computed anew; between them only what moved is subtracted."""
+
+
+@njit(cache=True)
+def _subtract(target: Floats, x: float, row: Floats) -> None:
+    """target -= x·row; slices, here and below, let the compiler use vector instructions."""
+    for j in range(target.shape[0]):
+        target[j] -= x * row[j]
+
+
+@njit(cache=True)
+def _forward(R: Floats, k: int, b: Floats) -> None:
+    """Solve R'x = b in place."""
+    for i in range(k):
+        if b[i] != 0.0:
+            x = b[i] / R[i, i]
+            b[i] = x
+            _subtract(b[i + 1 : k], x, R[i, i + 1 : k])
+
+
+@njit(cache=True)
+def _backward(R: Floats, k: int, u: Floats, x: Floats) -> None:
+    """Solve Rx = u."""
+    for i in range(k - 1, -1, -1):
+        x[i] = (u[i] - np.dot(R[i, i + 1 : k], x[i + 1 : k])) / R[i, i]
+
+
+@njit(cache=True)
+def _remove(R: Floats, u: Floats, order: NDArray[np.int64], k: int, p: int) -> None:
+    """Drop the p-th free variable: shift columns, then rotate R (and u) back to a triangle."""
+    for i in range(k):
+        row = R[i, max(p, i - 1) : k]
+        for j in range(row.shape[0] - 1):
+            row[j] = row[j + 1]
+    for i in range(p, k - 1):
+        order[i] = order[i + 1]
+        a, b = R[i, i], R[i + 1, i]
+        h = np.hypot(a, b)
+        c, s = a / h, b / h
+        above, below = R[i, i : k - 1], R[i + 1, i : k - 1]
+        for j in range(above.shape[0]):
+            top, low = above[j], below[j]
+            above[j] = c * top + s * low
+            below[j] = c * low - s * top
+        top, low = u[i], u[i + 1]
+        u[i] = c * top + s * low
+        u[i + 1] = c * low - s * top
+
+
+@njit(cache=True)
+def _append(
+    G: Floats, R: Floats, u: Floats, order: NDArray[np.int64], k: int, j: int, e: float, force: bool
+) -> int:
+    """Try to free variable j of effective slope e: 1 entered, 0 no longer useful, -1 dependent."""
+    r = np.empty(k)
+    for i in range(k):
+        r[i] = G[j, order[i]]
+    _forward(R, k, r)
+    pivot = G[j, j] - np.dot(r, r)
+    if pivot <= PIVOT * G[j, j]:
+        return -1
+    # slope of j once the variables freed before it have moved
+    left = e - np.dot(r, u[:k])
+    if not force and left * e <= 0.0:
+        return 0
+    root = np.sqrt(pivot)
+    for i in range(k):
+        R[i, k] = r[i]
+    R[k, k] = root
+    u[k] = left / root
+    order[k] = j
+    return 1
+
+
+@njit(cache=True)
+def _low(lower: float, penalty: float, side: int) -> float:
+    return max(lower, 0.0) if penalty != 0.0 and side > 0 else lower
+
+
+@njit(cache=True)
+def _high(upper: float, penalty: float, side: int) -> float:
+    return min(upper, 0.0) if penalty != 0.0 and side < 0 else upper
+
+
+@njit(cache=True)
+def _settle(
+    R: Floats,
+    u: Floats,
+    order: NDArray[np.int64],
+    k: int,
+    w: Floats,
+    side: NDArray[np.int8],
+    free: NDArray[np.bool_],
+    penalty: float,
+    lower: Floats,
+    upper: Floats,
+) -> tuple[int, int, float]:
+    """Move to the best point of the free set, releasing what meets a bound on the way.
+
+    Only variables that stand on a bound *and* would go on leaving are released: releasing every
+    variable at zero would throw away those that have just been freed, for ever.
+    """
+    d = np.empty(max(k, 1))
+    released, decrease = 0, 0.0
+    while k > 0:
+        _backward(R, k, u, d)
+        step = 1.0
+        for p in range(k):
+            j = order[p]
+            goal = w[j] + d[p]
+            low = _low(lower[j], penalty, side[j])
+            high = _high(upper[j], penalty, side[j])
+            if goal < low:
+                step = min(step, (low - w[j]) / d[p])
+            elif goal > high:
+                step = min(step, (high - w[j]) / d[p])
+        step = max(step, 0.0)
+        decrease += (step - 0.5 * step * step) * np.dot(u[:k], u[:k])
+        if step >= 1.0:
+            for p in range(k):
+                w[order[p]] += d[p]
+            break
+        for p in range(k):
+            u[p] *= 1.0 - step
+        for p in range(k - 1, -1, -1):
+            j = order[p]
+            low = _low(lower[j], penalty, side[j])
+            high = _high(upper[j], penalty, side[j])
+            goal = w[j] + d[p]
+            bound = low if d[p] < 0.0 else high
+            leaves = goal < low or goal > high
+            if leaves and (bound - w[j]) / d[p] <= step * (1.0 + 1e-12):
+                w[j] = bound
+                free[j] = False
+                if bound == 0.0:
+                    side[j] = 0
+                _remove(R, u, order, k, p)
+                k -= 1
+                released += 1
+            else:
+                w[j] += step * d[p]
+    return k, released, decrease
+
+
+@njit(cache=True)
+def _exchange(
+    G: Floats,
+    R: Floats,
+    u: Floats,
+    order: NDArray[np.int64],
+    k: int,
+    w: Floats,
+    side: NDArray[np.int8],
+    free: NDArray[np.bool_],
+    j: int,
+    sign: float,
+    penalty: float,
+    lower: Floats,
+    upper: Floats,
+) -> int:
+    """Push a dependent column j in and what it depends on out, leaving every vote unchanged.
+
+    Along that direction only the penalty changes, so it is followed until a free variable meets a
+    bound; that one is released. Returns the new k, or -1 when no bound is met.
+    """
+    r = np.empty(k)
+    for i in range(k):
+        r[i] = G[j, order[i]]
+    _forward(R, k, r)
+    x = np.empty(k)
+    _backward(R, k, r, x)
+    step, place = np.inf, -1
+    for p in range(k):
+        i = order[p]
+        d = -sign * x[p]
+        if abs(d) <= 1e-9:
+            continue
+        low = _low(lower[i], penalty, side[i])
+        high = _high(upper[i], penalty, side[i])
+        room = (low - w[i]) / d if d < 0.0 else (high - w[i]) / d
+        if room < step:
+            step, place = max(room, 0.0), p
+    if place < 0 or not np.isfinite(step):
+        return -1
+    for p in range(k):
+        w[order[p]] -= step * sign * x[p]
+    w[j] += step * sign
+    i = order[place]
+    w[i] = (
+        _low(lower[i], penalty, side[i])
+        if sign * x[place] > 0.0
+        else (_high(upper[i], penalty, side[i]))
+    )
+    free[i] = False
+    if w[i] == 0.0:
+        side[i] = 0
+    _remove(R, u, order, k, place)
+    return k - 1
+
+
+@njit(cache=True)
+def _pulls(
+    g: Floats,
+    w: Floats,
+    penalty: float,
+    lower: Floats,
+    upper: Floats,
+    free: NDArray[np.bool_],
+    n: int,
+    pull: Floats,
+) -> None:
+    """Signed effective slope of every bound variable that may move, 0 for the others."""
+    for j in range(n):
+        pull[j] = 0.0
+        if free[j]:
+            continue
+        up = g[j] - penalty if w[j] >= 0.0 else g[j] + penalty
+        down = g[j] + penalty if w[j] <= 0.0 else g[j] - penalty
+        if up > 0.0 and w[j] < upper[j]:
+            pull[j] = up
+        elif down < 0.0 and w[j] > lower[j]:
+            pull[j] = down
+
+
+@njit(cache=True)
+def active_set(
+    G: Floats,
+    linear: Floats,
+    penalty: float,
+    lower: Floats,
+    upper: Floats,
+    w: Floats,
+    side: NDArray[np.int8],
+    R: Floats,
+    order: NDArray[np.int64],
+    k: int,
+    n: int,
+    tol: float,
+    max_sweeps: int,
+    max_free: int,
+    one_at_a_time: bool,
+    entered_log: NDArray[np.int64],
+) -> tuple[int, int, int, int, float]:
+    """Solve from the state (w, side, R, order, k), in place.
+
+    Returns (k, status, sweeps, number entered, largest pull left). ``entered_log`` receives the
+    first entries in order of entering.
+    """
+    free = np.zeros(n, dtype=np.bool_)
+    for p in range(k):
+        free[order[p]] = True
+    shut = np.zeros(n, dtype=np.bool_)
+    g = np.empty(n)
+    pull = np.empty(n)
+    u = np.zeros(min(n, R.shape[0]) + 1)
+    entered, sweep, tries, best = 0, 0, 0, 0.0
+    value = 0.0
+    single, moved, status = one_at_a_time, False, OUT_OF_SWEEPS
+    # without a penalty or a box nothing can be gained, or stopped, along a dependent column
+    swaps = penalty != 0.0 or (np.isfinite(upper[:n]).all() and np.isfinite(lower[:n]).all())
+    if penalty == 0.0:
+        side[:n] = 0
+    else:
+        for p in range(k):
+            j = order[p]
+            if side[j] == 0:
+                side[j] = 1 if w[j] > 0.0 or (w[j] == 0.0 and upper[j] > 0.0) else -1
+    at = np.zeros(n)  # the weights that g belongs to
+    stale = REFRESH
+    while sweep < max_sweeps:
+        if stale >= REFRESH:
+            g[:] = linear[:n]
+            at[:] = 0.0
+            stale = 0
+        else:
+            stale += 1
+        for i in range(n):
+            x = w[i] - at[i]
+            if x != 0.0:
+                at[i] = w[i]
+                _subtract(g, x, G[i, :n])
+        value = 0.0
+        for i in range(n):
+            value += w[i] * (linear[i] + g[i])
+        for p in range(k):
+            u[p] = g[order[p]] - penalty * side[order[p]]
+        slope = np.max(np.abs(u[:k])) if k > 0 else 0.0
+        _forward(R, k, u)
+        sweep += 1
+        # a warm start, or rounding in a long chain of rotations: first settle what is free
+        if slope > tol and tries < 5:
+            k, released, _ = _settle(R, u, order, k, w, side, free, penalty, lower, upper)
+            tries += 1
+            stale = REFRESH
+            continue
+        tries = 0
+        _pulls(g, w, penalty, lower, upper, free, n, pull)
+        best, open_best = 0.0, 0.0
+        for j in range(n):
+            size = abs(pull[j])
+            best = max(best, size)
+            if not shut[j]:
+                open_best = max(open_best, size)
+        if stale > 0 and min(best, open_best) <= tol:
+            stale = REFRESH  # decide on slopes without accumulated rounding
+            continue
+        if best <= tol:
+            status = OPTIMAL
+            break
+        if k >= max_free:
+            status = FULL
+            break
+        if open_best <= tol:
+            if not moved:
+                status = STALLED
+                break
+            shut[:] = False  # a variable refused earlier gets a second chance
+            moved = False
+            continue
+        wanted = 1 if single else 1 + k // 4
+        share = open_best if single else 0.2 * open_best
+        fit = np.empty(n, dtype=np.int64)
+        count = 0
+        for j in range(n):
+            if not shut[j] and abs(pull[j]) >= share:
+                fit[count] = j
+                count += 1
+        ranked = fit[:count][np.argsort(-np.abs(pull[fit[:count]]), kind="mergesort")]
+        first, swapped = -1, False
+        for j in ranked[:wanted]:
+            if k >= max_free or k >= R.shape[0]:
+                break
+            fate = _append(G, R, u, order, k, j, pull[j], first < 0)
+            if fate < 0 and swaps and first < 0:
+                sign = 1.0 if pull[j] > 0.0 else -1.0
+                side[j] = 1 if sign > 0.0 else -1
+                while fate < 0 and k > 0:
+                    left = _exchange(
+                        G, R, u, order, k, w, side, free, j, sign, penalty, lower, upper
+                    )
+                    if left < 0:
+                        break
+                    k = left
+                    swapped = True
+                    fate = _append(G, R, u, order, k, j, pull[j], True)
+                if fate < 0:
+                    return k, UNBOUNDED, sweep, entered, best
+            if fate < 0:
+                shut[j] = True
+            elif fate > 0:
+                if first < 0:
+                    first = j
+                k += 1
+                free[j] = True
+                toward = w[j] if w[j] != 0.0 else pull[j]
+                side[j] = 1 if toward > 0.0 else -1
+                if entered < entered_log.shape[0]:
+                    entered_log[entered] = j
+                entered += 1
+        if first < 0:
+            continue
+        k, released, decrease = _settle(R, u, order, k, w, side, free, penalty, lower, upper)
+        if decrease > 1e-15 * abs(value) or swapped:
+            moved = True
+            if released > 0 or swapped:
+                shut[:] = False
+            single = one_at_a_time
+        else:
+            shut[first] = True
+            single = True
+    return k, status, sweep, entered, best
+
+
+@njit(cache=True)
+def refactor(G: Floats, R: Floats, order: NDArray[np.int64], k: int) -> int:
+    """Factor G[order, order] again, dropping dependent variables; returns how many are kept."""
+    picked = order[:k].copy()
+    u = np.zeros(k + 1)
+    kept = 0
+    for j in picked:
+        if _append(G, R, u, order, kept, j, 1.0, True) > 0:
+            kept += 1
+    return kept

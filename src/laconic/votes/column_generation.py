@@ -1,0 +1,227 @@
+"""Votes over classes of voters too large to list: price, enter, re-optimise.
+
+A class of voters is anything with the methods of :class:`Columns`. Every master below starts from
+the row weights +1/n: the slides' Algorithm 1 prints -1/m, for which the first column picked is
+the voter of most negative mean margin and the restricted problem has no solution.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.core.solution import Solution, WhyStopped
+from laconic.data.source import ArraySource, Block
+from laconic.votes.nnls import ActiveSet, moment_gap, sides_to_bounds
+
+
+class Columns(Protocol):
+    """Votes h_j(x_i) of many voters on labelled, weighted rows (weights sum to one)."""
+
+    y: Floats
+    weight: Floats
+
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def offered(self) -> NDArray[np.bool_]: ...
+
+    def groups(self) -> Ints: ...
+
+    def first_moment(self) -> Floats: ...
+
+    def slopes(self, columns: Ints, weights: Floats) -> Floats: ...
+
+    def row_edges(self, value: Floats) -> Floats: ...
+
+    def gram(self, new: Ints, old: Ints) -> Floats: ...
+
+    def full_gram(self, columns: Ints) -> Floats: ...
+
+    def votes(self, columns: Ints) -> Floats: ...
+
+    def scores(self, columns: Ints, weights: Floats) -> Floats: ...
+
+
+class DenseColumns:
+    """A matrix of votes in [-1, 1], held in memory (kernel voters, given scores).
+
+    ``copies`` says how many voters each column stands for.
+    """
+
+    def __init__(self, H: Floats, y: Floats, weight: Floats, copies: Floats | None = None) -> None:
+        self.H = H
+        self.copies = np.ones(H.shape[1]) if copies is None else copies
+        self.y = y
+        self.weight = weight / weight.sum()
+        self.source = ArraySource(H, y, self.weight)
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.H.shape[1])
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.H.shape[0])
+
+    @property
+    def offered(self) -> NDArray[np.bool_]:
+        return np.ones(self.n_columns, dtype=bool)
+
+    def groups(self) -> Ints:
+        return np.arange(self.n_columns)
+
+    def scores(self, columns: Ints, weights: Floats) -> Floats:
+        out: Floats = self.H[:, columns] @ weights
+        return out
+
+    def votes(self, columns: Ints) -> Floats:
+        return self.H[:, columns]
+
+    def row_edges(self, value: Floats) -> Floats:
+        edges: Floats = self.source.sum(lambda block: block.X.T @ value[block.rows])
+        return edges
+
+    def slopes(self, columns: Ints, weights: Floats) -> Floats:
+        return self.row_edges((self.y - self.scores(columns, weights)) * self.weight)
+
+    def first_moment(self) -> Floats:
+        return self.row_edges(self.y * self.weight)
+
+    def gram(self, new: Ints, old: Ints) -> Floats:
+        def part(block: Block) -> Any:
+            assert block.weight is not None
+            return (block.X[:, new] * block.weight[:, None]).T @ block.X[:, old]
+
+        gram: Floats = self.source.sum(part)
+        return gram
+
+    def full_gram(self, columns: Ints) -> Floats:
+        return self.gram(columns, columns)
+
+    def distinct(self) -> tuple[Ints, Floats]:
+        """Columns without repetitions up to sign, and how many voters each stands for."""
+        lead = np.argmax(self.H != 0, axis=0)
+        sign = np.where(self.H[lead, np.arange(self.n_columns)] < 0, -1.0, 1.0)
+        rows = np.ascontiguousarray((self.H * sign).T) + 0.0
+        _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        copies = np.bincount(place.ravel(), self.copies).astype(np.float64)
+        keep = np.argsort(first, kind="stable")
+        return first[keep].astype(np.int64), copies[keep]
+
+
+class CqBoost:
+    """Column generation for ½ w'Gw - a'w + penalty·Σ|w|, warm from one penalty to the next.
+
+    The row weights of the pricing pass are y - vote, a positive multiple of the slides' dual
+    vector α = (2/m)(mu2/mu1 - margin); the edge is the slope of the objective, and entering the
+    column of largest edge is the entering rule of the active set, so both are one algorithm.
+    """
+
+    def __init__(self, columns: Columns, sides: str) -> None:
+        self.columns = columns
+        self.first = columns.first_moment()
+        lower, upper = sides_to_bounds(self.first, sides)
+        self.lower = np.where(columns.offered, lower, 0.0)
+        self.upper = np.where(columns.offered, upper, 0.0)
+        self.no_up, self.no_down = self.upper <= 0.0, self.lower >= 0.0
+        self.groups = columns.groups()
+        self.n_groups = int(self.groups.max()) + 1
+        self.entered = np.zeros(0, dtype=np.int64)
+        self.state = ActiveSet(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0))
+        self.passes = 0
+        best = np.maximum(
+            np.where(self.upper > 0, self.first, -np.inf),
+            np.where(self.lower < 0, -self.first, -np.inf),
+        )
+        self.scale = float(best.max())
+        if self.scale <= 0.0:
+            raise ValueError(
+                "No voter has a positive mean margin, so no vote can have one; offer other voters, "
+                "or their complements."
+            )
+
+    @property
+    def weights(self) -> Floats:
+        return self.state.weights
+
+    def _candidates(self, slopes: Floats, penalty: float, tol: float, limit: int) -> Ints:
+        """The steepest new voter of every feature, if at least half as steep as the best."""
+        from laconic.votes._numba import steepest_by_group
+
+        pull = np.zeros(self.n_groups)
+        place = np.full(self.n_groups, -1, dtype=np.int64)
+        steepest_by_group(slopes, penalty, self.no_up, self.no_down, self.groups, pull, place)
+        best = pull.max()
+        if best <= tol:
+            return np.zeros(0, dtype=np.int64)
+        steep = np.flatnonzero(pull >= max(0.5 * best, tol))
+        ranked: Ints = place[steep][np.lexsort((place[steep], -pull[steep]))]
+        return ranked[:limit]
+
+    def _enter(self, new: Ints) -> None:
+        every = np.concatenate([self.entered, new])
+        rows = self.columns.gram(new, every)
+        old = len(self.entered)
+        self.state.add(
+            rows[:, :old], rows[:, old:], self.first[new], self.lower[new], self.upper[new]
+        )
+        self.entered = every
+        self.no_up[new] = self.no_down[new] = True  # the active set moves it from now on
+
+    def solve(
+        self,
+        penalty: float = 0.0,
+        *,
+        tol: float = 1e-8,
+        max_voters: int | None = None,
+        max_passes: int = 10_000,
+    ) -> Solution:
+        """Optimise at one penalty from the present vote; ``tol`` is relative to max a."""
+        goal = tol * self.scale
+        why: WhyStopped = "max_iter"
+        slopes = self.first
+        if len(self.entered):  # the penalty may have moved since
+            self.state.minimise(penalty, tol=0.1 * goal)
+        for _ in range(max_passes):
+            slopes = self.columns.slopes(self.entered, self.weights)
+            self.passes += 1
+            used = int(np.count_nonzero(self.weights))
+            if max_voters is not None and used >= max_voters:
+                why = "budget"
+                break
+            limit = 1 if max_voters is not None else 1 + used // 2
+            new = self._candidates(slopes, penalty, goal, limit)
+            # the outside is done; the inside is solved to rounding by the active set
+            if len(new) == 0:
+                why = "gap"
+                break
+            self._enter(new)
+            self.state.minimise(penalty, tol=0.1 * goal)
+        return self._solution(slopes, why, penalty)
+
+    def _solution(self, slopes: Floats, why: WhyStopped, penalty: float) -> Solution:
+        weights = self.weights.copy()
+        total = float(np.abs(weights).sum())
+        full = np.zeros(self.columns.n_columns)
+        full[self.entered] = weights
+        gap = moment_gap(slopes, full, self.lower, self.upper)
+        gram = self.state.gram[: self.state.n, : self.state.n]
+        mean, second = float(self.first @ full), float(weights @ gram @ weights)
+        details = {
+            "columns": self.entered.copy(),
+            "mean_margin": mean / total if total else 0.0,
+            "c_bound": max(0.0, 1.0 - mean * mean / second) if second > 0 else 1.0,
+            "penalty": penalty,
+            "passes": self.passes,
+            "first_entered": int(self.entered[0]) if len(self.entered) else -1,
+        }
+        value = second / (total * total) if total else np.inf
+        return Solution(weights, value, gap, self.passes, why, details)

@@ -1,0 +1,241 @@
+"""Kernel voters: one per training row, or per landmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from laconic._typing import Floats, Ints
+from laconic.data.tables.columns import Table
+from laconic.votes.column_generation import DenseColumns
+from laconic.votes.given_voters import distinct_rows
+from laconic.votes.voters import needs_numbers
+
+_KERNELS = ("rbf", "linear", "poly")
+
+WIDTHS = (0.5, 0.02, 0.1, 2.0)
+"""gamma·n_features tried by gamma="cv"; the first is taken when no rows can be held out."""
+
+
+@dataclass(frozen=True)
+class KernelVoters:
+    """Voters k(centre, x), with centres at the distinct training rows or at k-means landmarks.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly"}, default="rbf"
+    gamma : float, "cv" or None, default=None
+        None is 1/n_features. "cv" tries 0.02, 0.1, 0.5 and 2 times that and keeps the one of least
+        held-out loss, chosen together with the parameter of the vote.
+    standardise : bool, default=True
+        Give every column mean 0 and spread 1 first. Columns of one unit (pixels) are better left.
+    degree, coef0 : int and float
+        Of the polynomial kernel.
+    n_landmarks : int or None, default=None
+        None puts a voter at every training row, a number at each of that many k-means centres.
+    constant : bool, default=True
+        Offer a constant voter.
+    normalise : bool, default=True
+        Divide linear and polynomial kernels by sqrt(k(x,x) k(z,z)). A vote must lie in [-1, 1] on
+        every row, also on new ones: these kernels without it are refused.
+
+    Examples
+    --------
+    >>> from laconic import CqBoostClassifier, KernelVoters
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(120, noise=0.2, random_state=0)
+    >>> model = CqBoostClassifier(KernelVoters(gamma=2.0)).fit(X, y)
+    >>> model.n_voters_ < 60, model.score(X, y) > 0.9
+    (True, True)
+    """
+
+    kernel: str = "rbf"
+    gamma: float | str | None = None
+    degree: int = 3
+    coef0: float = 1.0
+    n_landmarks: int | None = None
+    constant: bool = True
+    normalise: bool = True
+    standardise: bool = True
+
+    def prepare(self, table: Table, weight: Floats, seed: int) -> PreparedKernels | PreparedWidths:
+        self._check()
+        if self.gamma == "cv":
+            return PreparedWidths(self, table, weight, seed)
+        return self.at_width(table, weight, seed)
+
+    def _check(self) -> None:
+        if self.kernel not in _KERNELS:
+            raise ValueError(f"kernel must be one of {_KERNELS}, got {self.kernel!r}.")
+        wanted = self.gamma is None or (self.gamma == "cv" and self.kernel != "linear")
+        if not wanted and (isinstance(self.gamma, str) or not self.gamma > 0):
+            raise ValueError(
+                "gamma must be a positive number, None, or 'cv' (not for the linear kernel), got "
+                f"{self.gamma!r}."
+            )
+        if self.kernel != "rbf" and not self.normalise:
+            raise ValueError(
+                f"The {self.kernel} kernel is not in [-1, 1] without normalisation; set "
+                "normalise=True."
+            )
+
+    def at_width(self, table: Table, weight: Floats, seed: int) -> PreparedKernels:
+        """The voters of one width."""
+        X = needs_numbers(table, "kernel voters")
+        kinds = distinct_rows(table, weight)
+        centre, spread = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        if self.standardise:
+            centre, spread = _location(X[kinds.first], kinds.weight)
+        gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
+        map_ = KernelMap(self.kernel, gamma, self.degree, self.coef0, centre, spread)
+        Z = map_.standardise(X)
+        if self.n_landmarks is None:
+            return PreparedKernels(map_, Z, Z[kinds.first], kinds.place, constant=self.constant)
+        from sklearn.cluster import KMeans
+
+        wanted = min(self.n_landmarks, len(np.unique(Z, axis=0)))
+        means = KMeans(wanted, n_init=1, random_state=seed)
+        means.fit(Z[kinds.first], sample_weight=kinds.weight)
+        return PreparedKernels(map_, Z, means.cluster_centers_, None, constant=self.constant)
+
+
+def _location(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
+    """Weighted mean and spread per column, safe at any scale."""
+    size = np.abs(X).max(axis=0)
+    size[size == 0.0] = 1.0
+    part = weight / weight.sum()
+    scaled = X / size
+    mean = part @ scaled
+    spread = np.sqrt(part @ (scaled - mean) ** 2)
+    spread[spread <= 1e-12] = 1.0
+    return mean * size, spread * size
+
+
+@dataclass(frozen=True)
+class KernelMap:
+    """A normalised kernel on standardised columns."""
+
+    kernel: str
+    gamma: float
+    degree: int
+    coef0: float
+    centre: Floats
+    spread: Floats
+
+    def standardise(self, X: Floats) -> Floats:
+        return X / self.spread - self.centre / self.spread
+
+    def between(self, Z: Floats, centres: Floats) -> Floats:
+        if self.kernel == "rbf":
+            square = (Z * Z).sum(1)[:, None] + (centres * centres).sum(1) - 2.0 * Z @ centres.T
+            return np.exp(-self.gamma * np.maximum(square, 0.0))
+        plain = self._plain(Z @ centres.T)
+        norm = np.sqrt(np.outer(self._plain((Z * Z).sum(1)), self._plain((centres**2).sum(1))))
+        return np.clip(np.divide(plain, norm, out=np.zeros_like(plain), where=norm > 0), -1.0, 1.0)
+
+    def _plain(self, product: Floats) -> Floats:
+        if self.kernel == "linear":
+            return product
+        return (self.gamma * product + self.coef0) ** self.degree
+
+
+@dataclass(frozen=True)
+class PickedKernels:
+    """Centres of a vote and the side each speaks for; a row of NaN is the constant voter."""
+
+    map: KernelMap
+    centres: Floats
+    signs: Floats
+
+    def votes(self, table: Table, raw: Any) -> Floats:
+        Z = self.map.standardise(needs_numbers(table, "kernel voters"))
+        constant = np.isnan(self.centres[:, 0])
+        out = np.ones((len(Z), len(self.signs)))
+        out[:, ~constant] = self.map.between(Z, self.centres[~constant])
+        return out * self.signs
+
+    def rules(self) -> list[str]:
+        names = []
+        for centre, sign in zip(self.centres, self.signs, strict=True):
+            if np.isnan(centre[0]):
+                names.append("always" if sign > 0 else "never")
+                continue
+            place = ", ".join(f"{x:.3g}" for x in centre * self.map.spread + self.map.centre)
+            names.append(f"{'near' if sign > 0 else 'unlike'} ({place})")
+        return names
+
+    def __getitem__(self, k: int) -> str:
+        return self.rules()[k]
+
+    def __len__(self) -> int:
+        return len(self.signs)
+
+
+class PreparedWidths:
+    """Kernel voters whose width is still to be chosen."""
+
+    out_of_bag = False
+
+    def __init__(self, voters: KernelVoters, table: Table, weight: Floats, seed: int) -> None:
+        self.voters, self.table, self.weight, self.seed = voters, table, weight, seed
+
+    def options(self) -> Iterator[PreparedKernels]:
+        """One width after the other: their kernel values are not held together."""
+        for width in WIDTHS:
+            voters = replace(self.voters, gamma=width / self.table.shape[1])
+            yield voters.at_width(self.table, self.weight, self.seed)
+
+
+class PreparedKernels:
+    """Kernel values between the training rows and the centres, then the constant voters.
+
+    ``owner`` is the centre of each training row, None when the centres are landmarks.
+    """
+
+    out_of_bag = False
+    assumption = (
+        "kernel voters are centred on training rows, so the prior depends on the sample: the value "
+        "is indicative unless the centres are held-out or unlabelled points"
+    )
+
+    sides: str | None = None
+    smooth = True  # neighbouring centres are almost the same voter
+
+    def __init__(
+        self, map_: KernelMap, Z: Floats, centres: Floats, owner: Ints | None, *, constant: bool
+    ) -> None:
+        self.map, self.owner, self.n_constants = map_, owner, int(constant)
+        self.n_centres = len(centres)
+        self.centres = np.vstack([centres, np.full((self.n_constants, Z.shape[1]), np.nan)])
+        ones = np.ones((len(Z), self.n_constants))
+        self.values = np.hstack([map_.between(Z, centres), ones])
+
+    def _copies(self, rows: Any, weight: Floats) -> Floats:
+        """How many rows have each centre, a weight counting as that many; 1 for other voters."""
+        copies = np.ones(len(self.centres))
+        if self.owner is not None:
+            found = np.bincount(self.owner[rows], weight[rows], minlength=self.n_centres)
+            copies[: self.n_centres] = found
+        return copies
+
+    def columns(self, y: Floats, weight: Floats, k: int) -> DenseColumns:
+        return DenseColumns(self.values, y, weight, self._copies(slice(None), weight))
+
+    def split(
+        self, y: Floats, weight: Floats, k: int, train: Ints, test: Ints
+    ) -> tuple[DenseColumns, DenseColumns, Ints]:
+        """Centres at held-out rows are withheld, as they will be for new rows."""
+        copies = self._copies(train, weight)
+        kept = np.flatnonzero(copies)
+        H, copies = self.values[:, kept], copies[kept]
+        return (
+            DenseColumns(H[train], y[train], weight[train], copies),
+            DenseColumns(H[test], y[test], weight[test], copies),
+            kept,
+        )
+
+    def pick(self, columns: Ints, signs: Floats, y: Floats, k: int) -> PickedKernels:
+        return PickedKernels(self.map, self.centres[columns], signs)

@@ -1,0 +1,242 @@
+"""The mean of several models is one sum of terms, and is chosen by held-out rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import laconic
+from laconic import AdditiveScore, BlendedClassifier, LaconicClassifier
+from laconic.choose.blends import blended_outcomes, mean_form
+from laconic.choose.candidates import Candidate
+from laconic.choose.comparison import Market, Outcome, Rows
+from laconic.core.folds import folds_of
+from laconic.core.forms import LineTerm, SlotTerm
+from laconic.data.demo import make_payments
+from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
+from laconic.data.tables.columns import Table
+
+BAYES = laconic.WeightedNaiveBayes(random_state=0)
+COSTS = {"fraud": {"genuine": 25}, "genuine": {"fraud": 1}}
+PLAIN = laconic.PlainLogisticRegression()
+
+
+@pytest.fixture(scope="module")
+def payments():
+    return make_payments(3000, random_state=1)
+
+
+def _numbers(draw, n=400):
+    x = np.round(draw.normal(size=(n, 2)), 1)
+    x[draw.random((n, 2)) < 0.1] = np.nan
+    x[0] = [-50.0, 50.0]
+    return Table(("u", "v"), ("numeric", "numeric"), (None, None), matrix=x)
+
+
+def _axis(draw, kind):
+    at = np.unique(np.round(draw.normal(size=draw.integers(1, 6)), 1))
+    apart = np.unique(np.round(draw.normal(size=draw.integers(0, 3)), 1))
+    if kind == "intervals":
+        return IntervalAxis(at, tuple(apart))
+    return KnotAxis(at, apart)
+
+
+def _form(axes, names, draw):
+    values = draw.normal(size=(*(axis.size for axis in axes), 1))
+    return AdditiveScore((0, 1), draw.normal(size=1), (SlotTerm(names, axes, values),))
+
+
+@pytest.mark.parametrize("kind", ["intervals", "knots"])
+@pytest.mark.parametrize("width", [1, 2])
+def test_the_mean_of_random_tables_and_shapes(kind, width):
+    merged = 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        table, names = _numbers(draw), ("u", "v")[:width]
+        forms = [_form(tuple(_axis(draw, kind) for _ in names), names, draw) for _ in range(2)]
+        mean = mean_form(forms)
+        expected = (forms[0].score(table) + forms[1].score(table)) / 2
+        np.testing.assert_allclose(mean.score(table), expected, rtol=0, atol=1e-12)
+        merged += len(mean.terms) == 1
+    # cuts always merge; knots do unless one of them is a value apart on the other axis
+    assert merged == 60 if kind == "intervals" else 10 <= merged < 60
+
+
+def test_categories_keep_what_either_tells_apart():
+    axes = [CategoryAxis((("a", "b"), ("c",))), CategoryAxis((("b", "c"), ("d",)))]
+    draw = np.random.default_rng(0)
+    forms = [_form((axis,), ("x",), draw) for axis in axes]
+    texts = ("a", "b", "c", "d", "e")
+    codes = np.array([0, 1, 2, 3, 4, -1, -2], dtype=np.int32)
+    table = Table(("x",), ("categorical",), (texts,), columns=(codes,))
+    mean = mean_form(forms)
+    expected = (forms[0].score(table) + forms[1].score(table)) / 2
+    np.testing.assert_allclose(mean.score(table), expected, rtol=0, atol=1e-15)
+    groups = {frozenset(group) for group in mean.terms[0].axes[0].groups}
+    assert groups == {frozenset("a"), frozenset("b"), frozenset("c"), frozenset("d")}
+
+
+def test_lines_of_one_origin_are_one_line():
+    lines = [LineTerm("u", np.array([s]), 1.5, np.array([m])) for s, m in ((2.0, 1.0), (4.0, 0.0))]
+    other = LineTerm("u", np.array([1.0]), 0.0)
+    forms = [AdditiveScore((0, 1), np.zeros(1), (line,)) for line in (*lines, other)]
+    table = _numbers(np.random.default_rng(0))
+    assert [len(mean_form(forms[:k]).terms) for k in (2, 3)] == [1, 2]
+    expected = sum(form.score(table) for form in forms) / 3
+    np.testing.assert_allclose(mean_form(forms).score(table), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [PLAIN, BAYES],
+        [laconic.ScorecardClassifier(trees=3, random_state=0), BAYES],
+        [laconic.SparseRulesClassifier(random_state=0), laconic.SparseAdditiveClassifier(cv=3)],
+        [laconic.SparseAdditiveClassifier(cv=3), laconic.SparseAdditiveClassifier(pairs=0, cv=3)],
+    ],
+)
+def test_scores_are_the_mean_of_the_members(members, payments):
+    X, y = payments
+    model = BlendedClassifier(members).fit(X[:2500], y[:2500])
+    alone = [type(own)(**own.get_params()).fit(X[:2500], y[:2500]) for own in members]
+    scores = [own.decision_function(X[2500:]) for own in alone]
+    np.testing.assert_allclose(
+        model.decision_function(X[2500:]), np.mean(scores, axis=0), rtol=0, atol=1e-11
+    )
+    form = AdditiveScore.from_dict(json.loads(json.dumps(model.form_.to_dict())))
+    assert np.array_equal(form.proba(model._read_rows(X[2500:])), model.predict_proba(X[2500:]))
+    again = BlendedClassifier.of(alone)
+    assert np.array_equal(again.predict_proba(X[2500:]), model.predict_proba(X[2500:]))
+    assert len(model.form_.terms) <= sum(len(own.form_.terms) for own in alone)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_probabilities_of_three_classes_are_the_geometric_mean():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 3))
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + draw.normal(size=300), [-0.5, 0.5])]
+    members = [PLAIN, laconic.PlainLogisticRegression(C=0.01)]
+    model = BlendedClassifier(members).fit(X, y)
+    logs = sum(np.log(own.predict_proba(X)) for own in model.estimators_) / 2
+    expected = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
+
+
+def test_a_sum_of_certificates_only_where_all_have_one(payments):
+    both = BlendedClassifier([BAYES, laconic.SparseRulesClassifier(random_state=0)]).fit(*payments)
+    gaps = [own.duality_gap_ for own in both.estimators_]
+    assert both.duality_gap_ == pytest.approx(sum(gaps))
+    assert not hasattr(BlendedClassifier([PLAIN, BAYES]).fit(*payments), "duality_gap_")
+
+
+@pytest.mark.parametrize(
+    ("members", "error", "words"),
+    [
+        ([], ValueError, "estimators is empty"),
+        ([LogisticRegression(), PLAIN], TypeError, "sum of terms, got LogisticRegression"),
+        ([laconic.CqBoostClassifier(), PLAIN], ValueError, "CqBoostClassifier cannot be blended"),
+        ([laconic.RankKernelClassifier()], ValueError, "RankKernelClassifier cannot be blended"),
+    ],
+)
+def test_members_that_have_no_mean(members, error, words, payments):
+    with pytest.raises(error, match=words):
+        BlendedClassifier(members).fit(*payments)
+
+
+def test_held_out_means_are_those_of_blends_fitted_on_the_folds(payments):
+    """The comparison never fits a blend; a loop that does finds the same probabilities."""
+    X, y = payments
+    names = ["logistic", "bayes", "scorecard", "blends"]
+    # two folds: no candidate gives up early
+    chooser = LaconicClassifier(COSTS, candidates=names, cv=2, random_state=0)
+    seen: list[list[Outcome]] = []
+    kept = chooser._blends
+
+    def spy(outcomes, training, market):
+        seen.append([*kept(outcomes, training, market)])
+        return seen[-1]
+
+    chooser._blends = spy
+    chooser.fit(X, y)
+    training = chooser._read_training(X, y)
+    folds = folds_of(2, training, len(y), 0)
+    pair = next(out for out in seen[0] if out.candidate.name == "logistic + bayes")
+    assert len(seen[0]) == 3
+    rows = Rows(training, X, False)
+    for train, test in folds:
+        model = rows.fit(pair.candidate.model, train, chooser.classes_)
+        told = model.predict_proba(training.table[test])
+        # the smoothing of the last fold stands for all: their sizes differ by a row
+        np.testing.assert_allclose(pair.proba[test], told, rtol=0, atol=1e-6)
+
+
+def test_a_blend_is_kept_where_it_is_best_and_survives_a_file(tmp_path):
+    # weak lines in five columns, a bump in the sixth: each member sees one of them well
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(600, 6))
+    score = 0.5 * X[:, :5].sum(axis=1) + 2.0 * (np.abs(X[:, 5]) < 0.6)
+    y = score + draw.logistic(size=600) > 1.0
+    model = LaconicClassifier(candidates=["logistic", "bayes", "blends"], random_state=0).fit(X, y)
+    assert model.candidate_ == "logistic + bayes"
+    assert isinstance(model.estimator_, BlendedClassifier)
+    assert list(model.comparison_["candidate"]) == ["logistic", "bayes", "logistic + bayes"]
+    assert model.comparison_["chosen"].tolist() == [False, False, True]
+    assert model.comparison_["log_loss"].idxmin() == 2
+    laconic.save(model, tmp_path / "model.json")
+    again = laconic.load(tmp_path / "model.json")
+    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    plain = LaconicClassifier(candidates=["logistic", "bayes"], random_state=0).fit(X, y)
+    assert " + " not in plain.candidate_
+
+
+def test_the_report_says_that_two_drawings_of_a_variable_add_up(payments):
+    words = "both drawings add up"
+    X, y = payments
+    for members, twice in (([PLAIN, BAYES], True), ([BAYES, BAYES], False)):
+        model = laconic.DecisionClassifier(BlendedClassifier(members), costs=COSTS).fit(X, y)
+        assert (words in laconic.report(model, X, y).to_markdown()) == twice
+
+
+def test_blends_alone_name_nothing(payments):
+    with pytest.raises(ValueError, match="two other models"):
+        LaconicClassifier(candidates=["bayes", "blends"]).fit(*payments)
+
+
+def test_only_pairs_that_fit_on_a_page_and_speak_alike_are_offered():
+    y, half = np.tile([0, 1], 10), np.full((20, 2), 0.5)
+    market = Market(1.0 - np.eye(2), np.array([0.5, 0.5]), None, None, None)
+
+    def outcome(size, link, complete=True):
+        out = Outcome(Candidate(f"{link}{size}", PLAIN), half, np.zeros(20), raw=half, link=link)
+        out.sizes.append(size)
+        out.complete = complete
+        return out
+
+    given = [outcome(200, "logit"), outcome(90, "logit"), outcome(150, "logit"),
+             outcome(5, "vote"), outcome(6, "softmax"), outcome(7, "logit", False)]  # fmt: skip
+    found = blended_outcomes(given, y, np.ones(20), market, 300)
+    assert [out.candidate.name for out in found] == ["logit200 + logit90", "logit90 + logit150"]
+
+
+def test_a_blend_chosen_on_a_scan_is_fitted_from_it_and_told(tmp_path, monkeypatch):
+    import polars as pl
+
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(800, 4))
+    y = X[:, 0] + 2.0 * (np.abs(X[:, 1]) < 0.6) + draw.logistic(size=800) > 0.8
+    frame = pl.DataFrame(X, schema=list("abcd")).with_columns(pl.Series("label", y.astype(int)))
+    frame.write_parquet(tmp_path / "rows.parquet")
+    rows = laconic.scan(tmp_path / "rows.parquet", target="label")
+    model = LaconicClassifier(candidates=["bayes", "additive-single", "blends"], random_state=0)
+    # the mean, whatever the rows prefer: what is tested is what becomes of it
+    monkeypatch.setattr(model, "_choose", lambda outcomes, training, market: outcomes[-1])
+    model.fit(rows)
+    assert model.candidate_ == "bayes + additive-single"
+    assert list(model.comparison_["candidate"]) == ["bayes", "additive-single", model.candidate_]
+    assert model.comparison_["chosen"].tolist() == [False, False, True]
+    scores = [own.decision_function(frame.drop("label")) for own in model.estimator_.estimators_]
+    mean = model.estimator_.decision_function(frame.drop("label"))
+    np.testing.assert_allclose(mean, np.mean(scores, axis=0), rtol=0, atol=1e-11)

@@ -1,0 +1,164 @@
+"""Scorecards: whole points, decisions by total, a rounding loss that is measured; model cards."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+import export_cases as cases
+from laconic import DecisionClassifier, SparseAdditiveClassifier, expected_cost
+from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm
+from laconic.data.tables.axes import KnotAxis
+from laconic.data.tables.columns import Schema
+from laconic.export.card import model_card
+from laconic.export.parts import NotExportableError
+from laconic.export.scorecard import to_scorecard
+
+
+def shape_model(**rule) -> DecisionClassifier:
+    axis = KnotAxis(np.array([0.0, 1.0, 4.0]), np.array([9.0]))
+    shape = SlotTerm(("x",), (axis,), np.array([[-1.0], [2.0], [0.5], [0.7], [0.1]]))
+    own = AdditiveScore(("no", "yes"), np.array([-0.4]), (shape,))
+    model = cases.FormModel(Schema(("x",), ("numeric",), (None,), True), own)
+    return DecisionClassifier(model, train_prior=0.2, prefit=True, **rule).fit(None, None)
+
+
+@pytest.mark.parametrize("double", [1.0, 20.0, 300.0])
+def test_points_are_the_rounded_shape(double):
+    model = shape_model()
+    card = to_scorecard(model, points_to_double=double, most_parts=None)
+    x = np.concatenate([np.linspace(-1, 6, 4001), [9.0, np.nan]])
+    factor = double / math.log(2.0)
+    inside = np.interp(np.clip(x, 0, 4), [0, 1, 4], [-1.0, 2.0, 0.5])
+    shape = np.where(x == 9.0, 0.7, np.where(np.isnan(x), 0.1, inside))
+    wanted = np.rint(factor * shape) + np.rint(factor * -0.4)
+    off = np.abs(card.points({"x": x}) - wanted)
+    # a point that lies on a step within rounding may take either side of it
+    near = np.abs(factor * shape - np.floor(factor * shape) - 0.5) < 1e-9
+    assert (off[~near] == 0).all()
+    assert all(min(own) >= 0 for one in card.variables for _, own in one.parts())
+
+
+def test_few_parts_by_larger_steps():
+    card = to_scorecard(shape_model(), most_parts=5)
+    (one,) = card.variables
+    assert 4 <= len(one.parts()) <= 5 + 3  # and a special value, missing, the first part
+    points = [own[0] for text, own in one.parts()[:-2]]
+    step = min(np.abs(np.diff(points)))
+    assert step > 1
+    assert np.allclose(np.diff(points) % step, 0)
+    fine = to_scorecard(shape_model(), most_parts=None)
+    x = {"x": np.linspace(-1, 6, 500)}
+    assert np.abs(card.points(x) - fine.points(x)).max() <= step / 2 + 1
+
+
+def test_totals_decide_as_the_rule_does():
+    model = shape_model(costs={"fp": 1, "fn": 3}, prior=0.21, reject_cost=0.7)
+    card = to_scorecard(model)
+    ranges = card.decisions()
+    assert {label for *_, label in ranges} == {"no", "reject", "yes"}
+    x = {"x": np.linspace(-1, 6, 500)}
+    points, said = card.points(x), card.predict(x)
+    for total, decision in zip(points, said, strict=True):
+        ((*_, label),) = [one for one in ranges if one[0] <= total <= one[1]]
+        assert label == decision
+    direct = 1 / (1 + np.exp(-points / card.factor)) * (0.21 / 0.2)
+    other = 1 / (1 + np.exp(points / card.factor)) * (0.79 / 0.8)
+    np.testing.assert_allclose(card.predict_proba(x)[:, 1], direct / (direct + other), atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_every_kind_of_term(n_classes):
+    model = cases.decided(cases.form(n_classes))
+    frame = cases.rows(2000)
+    frame.loc[frame[cases.AGE].abs() > 1e9, cases.AGE] = 4.0
+    X = frame.drop(columns="row id")
+    with np.errstate(over="ignore"):  # one shape has knots at both ends of the float range
+        card = to_scorecard(model, X, points_to_double=50.0, most_parts=None)
+    np.testing.assert_allclose(
+        card.predict_proba(X), card.parts.proba(card.parts.schema.apply(X)), atol=1e-12
+    )
+    # everything but the grid with knots is off by half a point for each term at most
+    form = card.parts.form
+    exact = [t for t in range(len(form.terms)) if t != 4]
+    table = card.parts.schema.apply(X)
+    before = model.estimator_.form_.contributions(table)[:, exact]
+    after = card.parts.form.contributions(table)[:, exact]
+    lowest = np.array([card.variables[t].lowest for t in exact]) / card.factor
+    assert (np.abs(after + lowest - before).max(axis=(0, 2)) < 0.5000001 / card.factor).all()
+
+
+def test_loss_is_what_other_code_measures():
+    draw = np.random.default_rng(0)
+    X = {"x": draw.normal(size=800), "job": draw.choice(["cook", "smith"], 800)}
+    y = np.where(X["x"] + (X["job"] == "cook") + draw.normal(size=800) > 1, "yes", "no")
+    costs = {"fp": 1, "fn": 4}
+    model = DecisionClassifier(SparseAdditiveClassifier(), costs=costs).fit(X, y)
+    card = to_scorecard(model, X, y, points_to_double=2.0)
+    loss = card.loss
+    assert loss is not None
+    said, now = model.predict(X), card.predict(X)
+    assert loss["expected_cost"] == pytest.approx(expected_cost(y, said, costs))
+    assert loss["expected_cost_rounded"] == pytest.approx(expected_cost(y, now.astype(str), costs))
+    assert loss["log_loss_rounded"] == pytest.approx(log_loss(y, card.predict_proba(X)))
+    assert loss["log_loss"] == pytest.approx(log_loss(y, model.predict_proba(X)))
+    assert loss["decisions_changed"] == np.mean(said != now) > 0
+    finer = to_scorecard(model, X, y, points_to_double=100.0, most_parts=None).loss
+    assert finer is not None
+    assert finer["largest_change"] < loss["largest_change"] / 5
+    json.dumps(card.to_dict())
+    assert card.to_csv().splitlines()[0] == "variable,part,points"
+    assert "What rounding costs" in card.to_markdown()
+    assert len(card.frame()) == len(card.to_csv().splitlines()) - 1
+
+
+def test_a_line_needs_rows_and_votes_have_their_own_scale():
+    own = AdditiveScore(("a", "b"), np.zeros(1), (LineTerm("x", np.array([0.3])),))
+    model = cases.FormModel(Schema(("x",), ("numeric",), (None,), True), own)
+    decision = DecisionClassifier(model, train_prior="balanced", prefit=True).fit(None, None)
+    with pytest.raises(NotExportableError, match="give rows"):
+        to_scorecard(decision)
+    x = {"x": np.array([-10.0, 0.0, 5.0])}
+    card = to_scorecard(decision, x, most_parts=None)
+    factor = 20.0 / math.log(2.0)
+    assert card.points(x).tolist() == np.rint(factor * np.array([-3.0, 0.0, 1.5])).tolist()
+    with pytest.raises(ValueError, match="points_to_double"):
+        to_scorecard(decision, x, points_to_double=0)
+    frame = cases.rows(100).drop(columns="row id")
+    with np.errstate(over="ignore"):
+        voted = to_scorecard(cases.decided(cases.form(2, "vote")), frame)
+    assert voted.factor == 1000.0
+
+
+def test_markdown_is_inert():
+    hostile = "<script>alert(1)</script> | [x](http://y) `c`\n# head"
+    text = model_card(
+        {
+            "classes": [hostile, "b"],
+            "shares": [0.5, 0.5],
+            "costs": [[0, 1], [2, 0]],
+            "confusion": [[5, 1], [2, 3]],
+            "expected_cost": 0.125,
+            "baselines": {hostile: 0.5},
+            "certificates": [{"title": hostile, "says": "gap 0.", "assumes": "nothing."}],
+            "comparison": {"candidate": ["a", hostile], "cost": [0.1, None]},
+        },
+        content={"family": "X", "columns": [{"name": hostile, "kind": "numeric"}]},
+        title=hostile,
+    )
+    assert "<script" not in text
+    assert "\n# head" not in text
+    assert "[x](" not in text
+    for heading in ("Model", "Decisions", "What it does", "What it reads", "Certificates"):
+        assert f"## {heading}" in text
+    bare = [line.replace("\\|", "").count("|") for line in text.splitlines()]
+    for one, after in pairwise(bare):
+        assert one == after or 0 in (one, after)
+    assert "0.125" in text
+    assert model_card(None) == "# Model card\n"
+    assert model_card({"rows": {"train": None, "test": 7}}).count("7") == 1

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import laconic
+from laconic import DecisionClassifier, PlainLogisticRegression
+from laconic.data.demo import make_payments
+from laconic.export.atomic import write_atomically
+from laconic.export.model_file import ModelFileError, _digest, load, save
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    table, label = make_payments(1200)
+    model = DecisionClassifier(
+        PlainLogisticRegression(), costs=[[0, 25], [1, 0]], prior=[0.1, 0.9]
+    ).fit(table, label)
+    return model, table
+
+
+def test_round_trip_is_bit_identical(fitted, tmp_path):
+    model, table = fitted
+    save(model, tmp_path / "m.json", summary={"a": 1})
+    again = load(tmp_path / "m.json")
+    assert again.predict_proba(table).tobytes() == model.predict_proba(table).tobytes()
+    np.testing.assert_array_equal(again.predict(table), model.predict(table))
+    assert again.threshold_ == model.threshold_
+    assert (tmp_path / "m.json").stat().st_size < 100_000
+
+
+def test_three_classes(tmp_path):
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(90, 3))
+    y = np.array(["a", "b", "c"])[X.argmax(axis=1)]
+    model = DecisionClassifier(PlainLogisticRegression()).fit(X, y)
+    save(model, tmp_path / "m.json", summary={})
+    assert load(tmp_path / "m.json").predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+
+
+FAMILIES = {
+    "additive": laconic.SparseAdditiveClassifier(cv=3, random_state=0),
+    "bayes": laconic.WeightedNaiveBayes(random_state=0),
+    "bayes-built": laconic.WeightedNaiveBayes(pairs=2, trees=3, random_state=0),
+    "selective": laconic.SelectiveNaiveBayes(random_state=0),
+    "scorecard": laconic.ScorecardClassifier(trees=3, random_state=0),
+    "rules": laconic.SparseRulesClassifier(random_state=0),
+    "lines": laconic.ScorecardClassifier("lines", zone=(0.1, 0.9)),
+    "kernel": laconic.RankKernelClassifier(),
+    "stumps": laconic.CqBoostClassifier(probability="calibrated"),
+    "plain": PlainLogisticRegression(),
+}
+
+
+def _same(model, X, path):
+    save(model, path)
+    again = load(path)
+    assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    assert again.classes_.dtype == np.asarray(model.classes_).dtype
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert path.stat().st_size < (300_000 if "Kernel" in type(model).__name__ else 100_000)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_on_mixed_columns_keep_every_bit(name, tmp_path):
+    table, label = make_payments(900)
+    _same(FAMILIES[name].fit(table, label), table, tmp_path / "m.json")
+
+
+@pytest.mark.parametrize("parameters", [{}, {"proba": "clip"}, {"zone": (0.2, 0.7)}])
+def test_gray_zone_keeps_every_bit(parameters, tmp_path):
+    draw = np.random.default_rng(1)
+    X = draw.normal(size=(400, 7)) * draw.lognormal(0, 3, 7)
+    y = (X[:, 0] / np.abs(X[:, 0]).max() + 0.3 * draw.normal(size=400) > 0).astype(int)
+    _same(laconic.GrayZoneLogisticRegression(**parameters).fit(X, y), X, tmp_path / "m.json")
+
+
+def test_abstention_and_numbers_as_classes(tmp_path):
+    table, label = make_payments(900)
+    y = np.where(label == "fraud", 7, 3)
+    model = DecisionClassifier(PlainLogisticRegression(), reject_cost=0.05).fit(table, y)
+    assert -1 in model.predict(table)
+    _same(model, table, tmp_path / "m.json")
+
+
+def test_golden_file_of_version_1_still_decides_the_same():
+    model = load(GOLDEN / "model_v1.json")
+    kept = json.loads((GOLDEN / "model_v1_predictions.json").read_text())
+    rows = {name: np.array(cells, dtype=object) for name, cells in kept["rows"].items()}
+    assert model.predict_proba(rows)[:, 1].tolist() == kept["proba"]
+    assert model.predict(rows).tolist() == kept["decisions"]
+
+
+def _table_term(content):
+    return next(term for term in content["form"]["terms"] if "values" in term)
+
+
+def damages():
+    yield "form", lambda c: c["form"].__setitem__("form", "other")
+    yield "link", lambda c: c["form"].__setitem__("link", "other")
+    yield "values", lambda c: _table_term(c)["values"].pop()
+    yield "scores", lambda c: c["form"]["intercept"].append(0.0)
+    yield "unknown column", lambda c: c["form"]["terms"][0].__setitem__("columns", ["nobody"])
+    yield "other classes", lambda c: c["form"].__setitem__("classes", ["x", "y"])
+    yield "classes", lambda c: c["classes"].__setitem__(1, c["classes"][0])
+    yield "kind", lambda c: c["columns"][0].__setitem__("kind", "date")
+    yield "texts", lambda c: c["columns"][-1].__setitem__("categories", [1, 2])
+    yield "costs", lambda c: c["decision"].__setitem__("costs", [[0, 1]])
+    yield "prior", lambda c: c["decision"].__setitem__("prior", [2.0, -1.0])
+    yield "missing", lambda c: c.pop("columns")
+    yield "version", lambda c: c.__setitem__("schema_version", 99)
+    yield "foreign", lambda c: c.__setitem__("format", "other")
+
+
+@pytest.mark.parametrize("signed", [False, True], ids=["altered", "signed again"])
+@pytest.mark.parametrize(("what", "damage"), list(damages()), ids=[name for name, _ in damages()])
+def test_a_damaged_file_is_refused_in_words(fitted, tmp_path, what, damage, signed):
+    save(fitted[0], tmp_path / "m.json")
+    content = json.loads((tmp_path / "m.json").read_text())
+    damage(content)
+    if signed:
+        content["digest"] = _digest(content)
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=r"m\.json"):
+        load(tmp_path / "m.json")
+
+
+def test_one_changed_digit_is_noticed(fitted, tmp_path):
+    save(fitted[0], tmp_path / "m.json")
+    text = (tmp_path / "m.json").read_text()
+    place = re.search(r'"intercept": \[-?\d\.(\d)', text).start(1)
+    altered = text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :]
+    (tmp_path / "m.json").write_text(altered)
+    with pytest.raises(ModelFileError, match="digest"):
+        load(tmp_path / "m.json")
+
+
+def test_every_truncation_is_refused(fitted, tmp_path):
+    save(fitted[0], tmp_path / "m.json", summary={})
+    whole = (tmp_path / "m.json").read_bytes()
+    for size in range(0, len(whole) - 2, 97):
+        (tmp_path / "m.json").write_bytes(whole[:size])
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "m.json")
+
+
+def test_what_cannot_be_written_is_said(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.where(X[:, 0] > 0, "a", "b")
+    with pytest.raises(ValueError, match="LogisticRegression cannot be written"):
+        save(DecisionClassifier(LogisticRegression()).fit(X, y), tmp_path / "m.json", summary={})
+    assert not (tmp_path / "m.json").exists()
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "m.json"
+    write_atomically(path, "old")
+
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["m.json"]
+
+
+def test_the_file_is_as_readable_as_others(tmp_path):
+    write_atomically(tmp_path / "a", "x")
+    (tmp_path / "b").write_text("x")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"]
+    assert modes[0] == modes[1]

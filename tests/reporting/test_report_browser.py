@@ -1,0 +1,380 @@
+"""The page in a real browser: what it computes is what Python computes, and nothing leaves it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from test_report import hostile_model
+
+from laconic import (
+    CqBoostClassifier,
+    DecisionClassifier,
+    PlainLogisticRegression,
+    SparseAdditiveClassifier,
+    WeightedNaiveBayes,
+    report,
+)
+from laconic.data.demo import make_payments
+from laconic.data.tables.columns import Schema
+from laconic.reporting.curves import ceiling, mix, play
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+COSTS = {"fraud": {"genuine": 25}, "genuine": {"fraud": 1}}
+NEAR = 1e-9
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("chromium is not installed")
+    with sync_api.sync_playwright() as engine:
+        found = engine.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield found
+        found.close()
+
+
+class Opened:
+    """A page opened from a file, with everything it complained of and asked for."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-ready]", timeout=10_000)
+        self.path = path
+
+    def value(self, selector):
+        return float(self.page.get_attribute(selector, "data-value"))
+
+    def close(self):
+        try:
+            assert self.complaints == []
+            assert self.requests == [self.path.as_uri()]
+        finally:
+            self.context.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    opened = []
+
+    def go(found, **options):
+        opened.append(Opened(browser, found.save(tmp_path / f"{len(opened)}.html"), **options))
+        return opened[-1]
+
+    yield go
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture(scope="module")
+def payments():
+    table, label = make_payments(4000)
+    inner = SparseAdditiveClassifier(group_penalty=0.002, pairs=1)
+    model = DecisionClassifier(inner, costs=COSTS).fit(table[:3000], label[:3000])
+    plain = PlainLogisticRegression().fit(table[:3000], label[:3000])
+    found = report(model, table[3000:], label[3000:], baseline=plain, title="Payments")
+    return model, table[3000:], label[3000:], found
+
+
+def press(opened, selector, key, times):
+    opened.page.focus(selector)
+    for _ in range(times):
+        opened.page.keyboard.press(key)
+
+
+def assert_shows(opened, table, j, i):
+    now = play(table, j, i)
+    for key in ("cost", "threshold", "decided", "hits", "false_alarms", "missed"):
+        assert opened.value(f"#o-{key}") == pytest.approx(now[key], abs=NEAR), key
+    assert opened.value("#ratio-value") == pytest.approx(now["ratio"], rel=NEAR)
+    assert opened.value("#prior-value") == pytest.approx(now["share"], abs=NEAR)
+    assert opened.value("#cost-negative") == pytest.approx(now["always_negative"], abs=NEAR)
+    assert opened.value("#cost-positive") == pytest.approx(now["always_positive"], abs=NEAR)
+    assert opened.value("#cost-ceiling") == pytest.approx(ceiling(table, j)["cost"], abs=NEAR)
+    plain = play(table, j, i, rule=1)["cost"]
+    assert opened.value("#cost-plain") == pytest.approx(plain, abs=NEAR)
+
+
+def test_sliders_by_keyboard_and_mouse_show_the_numbers_of_python(payments, open_page):
+    *_, found = payments
+    table = found.summary["sliders"]
+    opened = open_page(found)
+    assert_shows(opened, table, 0, 0)
+    press(opened, "#ratio", "ArrowRight", 7)
+    assert_shows(opened, table, 7, 0)
+    press(opened, "#prior", "ArrowLeft", 11)
+    assert_shows(opened, table, 7, -11)
+    press(opened, "#prior", "End", 1)
+    assert_shows(opened, table, 7, 59)
+    box = opened.page.locator("#ratio").bounding_box()
+    opened.page.mouse.click(box["x"] + 0.25 * box["width"], box["y"] + box["height"] / 2)
+    step = int(opened.page.input_value("#ratio"))
+    assert -30 < step < -10
+    assert_shows(opened, table, step, 59)
+    opened.page.mouse.move(box["x"] + 0.25 * box["width"], box["y"] + box["height"] / 2)
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + box["height"] / 2, steps=5)
+    opened.page.mouse.up()
+    step = int(opened.page.input_value("#ratio"))
+    assert step > 20
+    assert_shows(opened, table, step, 59)
+    opened.page.click("#play button")
+    assert_shows(opened, table, 0, 0)
+    assert opened.value("#o-cost") == pytest.approx(found.summary["expected_cost"], abs=NEAR)
+    # wait_for_function polls by eval, which the page's own security policy refuses
+    from playwright.sync_api import expect
+
+    expect(opened.page.locator("#live")).to_have_text(re.compile(".{11}"))
+
+
+def fill_in(opened, model, cells):
+    """Describe a case in the form, as a reader would: a choice or a number for each column."""
+    for place, column in enumerate(model["columns"]):
+        cell = cells[column["name"]]
+        node = opened.page.locator(f"#cell-{place}")
+        if column["kind"] == "categorical":
+            texts = column["texts"]
+            value = "" if cell is None else str(texts.index(cell)) if cell in texts else "other"
+        elif cell is None:
+            value = ""
+        else:
+            value = str(int(cell)) if column["kind"] == "boolean" else repr(float(cell))
+        node.evaluate(
+            "(node, value) => { node.value = value;"
+            " node.dispatchEvent(new Event('input', { bubbles: true })); }",
+            value,
+        )
+
+
+def cells_of(table, r):
+    found = {}
+    for j, name in enumerate(table.names):
+        cell = table.column(j)[r]
+        if table.kinds[j] == "categorical":
+            found[name] = table.categories[j][cell] if cell >= 0 else None if cell == -1 else "new"
+        else:
+            found[name] = None if np.isnan(cell) else float(cell)
+    return found
+
+
+def case_rows(table, r, **changed):
+    """One row as a frame of one row, with some cells changed; a missing text stays a text."""
+    cells = cells_of(table, r) | changed
+    rows = {}
+    for j, name in enumerate(table.names):
+        kind = object if table.kinds[j] == "categorical" else float
+        rows[name] = np.array([cells[name]], dtype=kind)
+    return cells, Schema.learn(rows).table
+
+
+def assert_answers(opened, model, found, rows, **rule):
+    proba = model.predict_proba(rows, prior=rule.get("prior"))[0]
+    decided = model.predict(rows, **rule)[0]
+    shown = found.summary["classes"]
+    for k in range(len(shown)):
+        if opened.page.locator(f"#w-probability-{k}").count():
+            assert opened.value(f"#w-probability-{k}") == pytest.approx(proba[k], abs=NEAR)
+    place = int(opened.value("#w-decision"))
+    assert place == model.classes_.tolist().index(decided)
+    form = model.estimator_.form_
+    table = model.estimator_._read_rows(rows)
+    lead = 0 if form.n_scores == 1 else place
+    assert opened.value("#w-score") == pytest.approx(form.score(table)[0, lead], abs=NEAR)
+    parts = form.contributions(table)[0, :, lead]
+    largest = sorted(np.abs(parts[parts != 0]), reverse=True)[:8]
+    nodes = opened.page.locator("#w-reasons [data-value]").all()
+    reasons = [float(node.get_attribute("data-value")) for node in nodes]
+    assert np.abs(reasons) == pytest.approx(largest, abs=NEAR)
+    assert all(np.abs(parts - reason).min() < NEAR for reason in reasons)
+
+
+def test_a_case_is_scored_in_the_page_as_in_python(payments, open_page):
+    model, X, _, found = payments
+    opened = open_page(found)
+    described = found.summary["model"]
+    assert {term["kind"] for term in described["form"]["terms"]} >= {"piecewise", "table"}
+    for r in range(12):
+        cells, rows = case_rows(X, r)
+        fill_in(opened, described, cells)
+        assert_answers(opened, model, found, rows)
+    odd = {"days since last payment": None, "amount": 1e7, "hour": -3.0, "merchant": "casino"}
+    cells, rows = case_rows(X, 0, **odd)
+    fill_in(opened, described, cells)
+    assert_answers(opened, model, found, rows)
+    press(opened, "#prior", "ArrowRight", 20)
+    press(opened, "#ratio", "ArrowLeft", 20)
+    share = model.train_prior_[0]
+    odds = 10 * share / (1 - share)
+    prior = [odds / (1 + odds), 1 / (1 + odds)]
+    costs = np.array([[0.0, 2.5], [1.0, 0.0]])
+    assert_answers(opened, model, found, rows, prior=prior, costs=costs)
+    amount = [column["name"] for column in described["columns"]].index("amount")
+    opened.page.fill(f"#cell-{amount}", "twelve")
+    assert opened.page.get_attribute(f"#cell-{amount}", "aria-invalid") == "true"
+    assert len(opened.page.inner_text("#w-wrong")) > 10
+
+
+def seven_classes(n=900):
+    draw = np.random.default_rng(0)
+    y = draw.choice(7, n, p=[0.3, 0.3, 0.15, 0.1, 0.05, 0.05, 0.05])
+    X = draw.normal(size=(n, 5)) + draw.normal(size=(7, 5))[y]
+    X[draw.random(X.shape) < 0.03] = np.nan
+    return X, np.array(list("abcdefg"))[y]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        PlainLogisticRegression(),
+        WeightedNaiveBayes(random_state=0),
+        CqBoostClassifier(mu="least-squares", max_voters=4),
+    ],
+    ids=lambda inner: type(inner).__name__,
+)
+def test_several_classes(inner, open_page):
+    X, y = seven_classes()
+    if isinstance(inner, CqBoostClassifier):
+        X = np.nan_to_num(X)
+    model = DecisionClassifier(inner, prior="balanced").fit(X[:600], y[:600])
+    found = report(model, X[600:], y[600:], language="fr")
+    opened = open_page(found)
+    steps = [0] * 7
+    for k, key, times in ((2, "ArrowRight", 9), (0, "ArrowLeft", 4), (6, "End", 1)):
+        press(opened, f"#share-{k}", key, times)
+        steps[k] = int(opened.page.input_value(f"#share-{k}"))
+    assert steps[2] == 9
+    assert steps[6] == 40
+    now = mix(found.summary["mix"], steps)
+    assert opened.value("#o-cost") == pytest.approx(now["cost"], abs=NEAR)
+    for k in range(7):
+        assert opened.value(f"#share-{k}-value") == pytest.approx(now["shares"][k], abs=NEAR)
+        assert opened.value(f"#risk-{k}") == pytest.approx(now["risks"][k], abs=NEAR)
+        assert opened.value(f"#decided-{k}") == pytest.approx(now["decided"][k], abs=NEAR)
+        assert opened.value(f"#cost-always-{k}") == pytest.approx(now["always"][k], abs=NEAR)
+    assert found.summary["model"]["what_if"]
+    names = [f"x{j}" for j in range(5)]
+    for r in (600, 611, 640):
+        row = X[r : r + 1]
+        cells = {n: None if np.isnan(v) else v for n, v in zip(names, row[0], strict=True)}
+        fill_in(opened, found.summary["model"], cells)
+        assert_answers(opened, model, found, row)
+    opened.page.select_option("#model-class", "3")
+    opened.page.select_option("#trust-class", "4")
+
+
+def test_tables_curves_grids_and_trees_of_two_classes(open_page):
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(500, 3))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * draw.normal(size=500) > 0).astype(int)
+    kinds = set()
+    for inner in (
+        CqBoostClassifier(mu="least-squares", max_voters=6, probability="calibrated"),
+        WeightedNaiveBayes(random_state=0, pairs=1, trees=2),
+        SparseAdditiveClassifier(group_penalty=0.001, pairs=2),
+    ):
+        model = DecisionClassifier(inner, costs={"fp": 1, "fn": 3}).fit(X[:300], y[:300])
+        found = report(model, X[300:], y[300:])
+        assert found.summary["model"]["what_if"]
+        kinds |= {term["kind"] for term in found.summary["model"]["form"]["terms"]}
+        opened = open_page(found)
+        for r in (300, 333, 401):
+            cells = {f"x{j}": float(X[r, j]) for j in range(3)}
+            fill_in(opened, found.summary["model"], cells)
+            assert_answers(opened, model, found, X[r : r + 1])
+    assert kinds == {"table", "piecewise", "grid", "rules"}
+
+
+def test_hostile_names_are_inert(open_page):
+    X, y = hostile_model()
+    model = SparseAdditiveClassifier(group_penalty=0.001).fit(X, y)
+    title = "<img src=x onerror=alert(1)>"
+    opened = open_page(report(model, X, y, title=title), viewport={"width": 900, "height": 700})
+    assert opened.page.inner_text("h1") == title
+    assert opened.page.locator("script").count() == 2
+    assert opened.page.locator("img, iframe, object, link").count() == 0
+    assert opened.page.locator("label:has-text('<script>alert(1)')").count() >= 1
+    overflow = opened.page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+    assert overflow <= 0
+    for summary in opened.page.locator("details summary").all():
+        summary.click()
+    assert "__proto__" in model.feature_names_in_
+    assert opened.page.evaluate("({}).polluted === undefined")
+
+
+def test_the_policy_lets_nothing_in_or_out(payments, browser, tmp_path):
+    """Even a script that found its way in could not call home."""
+    found = payments[3]
+    opened = Opened(browser, found.save(tmp_path / "closed.html"))
+    blocked = opened.page.evaluate(
+        "fetch('https://example.org/').then(() => 'sent', () => 'blocked')"
+    )
+    assert blocked == "blocked"
+    assert "Content Security Policy" in opened.complaints[0]
+    opened.page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'),"
+        " { textContent: 'window.leaked = 1' }))"
+    )
+    assert opened.page.evaluate("window.leaked === undefined")
+    opened.context.close()
+
+
+def wide_model():
+    draw = np.random.default_rng(1)
+    X = draw.normal(size=(900, 200))
+    y = (X @ draw.normal(size=200) > 8).astype(int)
+    return DecisionClassifier(PlainLogisticRegression()).fit(X[:600], y[:600]), X[600:], y[600:]
+
+
+def test_it_fits_narrow_screens_and_print_and_follows_dark(open_page, payments):
+    found = report(*wide_model())
+    for one in (found, payments[3]):
+        narrow = open_page(one, viewport={"width": 400, "height": 800})
+        assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 400
+    back = "getComputedStyle(document.body).backgroundColor"
+    light = open_page(found, color_scheme="light").page
+    dark = open_page(found, color_scheme="dark").page
+    assert light.evaluate(back) != dark.evaluate(back)
+    assert light.locator("#model-panel figure").count() == 12
+    light.click("#more-terms")
+    assert light.locator("#model-panel figure").count() == 200
+    light.click("#more-fields")
+    assert light.locator(".field:visible").count() == 200
+    dark.emulate_media(media="print")
+    assert dark.evaluate(back) == "rgb(255, 255, 255)"
+    assert not dark.is_visible("nav")
+    assert dark.pdf(format="A4").startswith(b"%PDF")
+
+
+def test_everything_is_reached_with_the_keyboard(open_page, payments):
+    opened = open_page(payments[3])
+    controls = "input, select, button, summary, a"
+    wanted = opened.page.locator(f":is({controls}):visible").count()
+    reached = set()
+    for _ in range(wanted + 5):
+        opened.page.keyboard.press("Tab")
+        reached.add(
+            opened.page.evaluate(
+                f"[...document.querySelectorAll('{controls}')].indexOf(document.activeElement)"
+            )
+        )
+    assert len(reached - {-1}) >= wanted
+    unnamed = opened.page.evaluate(
+        "[...document.querySelectorAll('input, select')].filter((n) => !n.labels.length).length"
+    )
+    assert unnamed == 0
+    drawn = opened.page.locator("svg[role=img]").all()
+    assert drawn
+    assert all(node.get_attribute("aria-label") for node in drawn)
