@@ -34,13 +34,21 @@ def sql(
         list[str] | None, typer.Option(help="Column handed through. Repeat it for more.")
     ] = None,
     reasons: Annotated[int, typer.Option(help="How many columns of reasons.")] = 0,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Write a SELECT that counts cells the model cannot read."),
+    ] = False,
     out: OutOption = None,
 ) -> None:
     """One SELECT with the columns of `laconic predict`."""
     from laconic.export.model_file import load
-    from laconic.export.sql import to_sql
+    from laconic.export.sql import to_sql, to_sql_check
 
-    query = to_sql(load(model), table_path(table), key=key or (), dialect=dialect, reasons=reasons)
+    loaded, path = load(model), table_path(table)
+    if check:
+        query = to_sql_check(loaded, path, dialect=dialect)
+    else:
+        query = to_sql(loaded, path, key=key or (), dialect=dialect, reasons=reasons)
     _write(query.rstrip("\n") + ";\n", out)
 
 

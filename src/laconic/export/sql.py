@@ -29,6 +29,7 @@ from laconic.export.sql_terms import (
 )
 
 _SOURCE = "laconic_rows"
+_CELLS = "cell"
 _MOST_COLUMNS = 1_500
 """PostgreSQL allows 1,664 columns in a sub-query, SQLite 2,000."""
 
@@ -82,8 +83,8 @@ def to_sql(
     path = [table] if isinstance(table, str) else list(table)
     if not path:
         raise ValueError("table must name a table.")
-    _check_keys(keys, parts.rule)
     reasons = _checked_reasons(reasons, parts)
+    _check_keys(keys, parts.rule, reasons)
     steps = _cells(parts, spoken, path, keys)
     groups = _scores(steps, parts, with_terms=reasons > 0)
     write_probabilities(steps, parts.form)
@@ -99,8 +100,55 @@ def to_sql(
     return query.replace("\0", "\n")
 
 
-def _check_keys(keys: list[str], rule: DecisionRule) -> None:
+def to_sql_check(model: Any, table: str | Sequence[str], *, dialect: str = "ansi") -> str:
+    """One SELECT that counts, column by column, what the model of :func:`to_sql` cannot read.
+
+    Its columns are ``column``, ``rows``, ``missing`` (NULL in the table), ``unreadable`` (a cell
+    that is no number where the model reads numbers) and ``unseen`` (a text that the training rows
+    did not have). Scores are as trustworthy as these counts are small. A database that refuses to
+    read a cell, as PostgreSQL does, stops with its own error, which names the cell.
+
+    Parameters
+    ----------
+    model, table, dialect
+        As in :func:`to_sql`.
+
+    Returns
+    -------
+    str
+    """
+    spoken, parts = dialect_named(dialect), parts_of(model)
+    path = [table] if isinstance(table, str) else list(table)
+    source = ".".join(spoken.identifier(part) for part in path) + f" AS {_SOURCE}"
+    counts = [_column_counts(spoken, parts, name, source) for name in parts.columns]
+    heading = f"-- cells that a model fitted by laconic {__version__} cannot read, in {dialect} SQL"
+    return "\0".join([heading, "\0UNION ALL\0".join(counts), ""]).replace("\0", "\n")
+
+
+def _column_counts(dialect: Dialect, parts: Parts, name: str, source: str) -> str:
+    raw = f"{_SOURCE}.{dialect.identifier(name)}"
+    cell = _cell(dialect, parts, name, raw)
+    unseen = "0"
+    if parts.kind(name) == "categorical":
+        texts = [dialect.compared(text) for text in parts.categories(name)]
+        known = ", ".join(text for text in texts if text is not None)
+        unseen = f"CASE WHEN {cell} NOT IN ({known}) THEN 1 ELSE 0 END" if known else "1"
+        unread = "0"
+    else:
+        unread = f"CASE WHEN {raw} IS NOT NULL AND {cell} IS NULL THEN 1 ELSE 0 END"
+    columns = {
+        dialect.identifier("column"): dialect.text(name),
+        dialect.identifier("rows"): "COUNT(*)",
+        dialect.identifier("missing"): f"SUM(CASE WHEN {raw} IS NULL THEN 1 ELSE 0 END)",
+        dialect.identifier("unreadable"): f"SUM({unread})",
+        dialect.identifier("unseen"): f"SUM({unseen})",
+    }
+    return Steps.select(columns, source)
+
+
+def _check_keys(keys: list[str], rule: DecisionRule, reasons: int) -> None:
     written = {*(f"probability of {label}" for label in rule.labels), "decision"}
+    written |= {f"reason {r}" for r in range(1, reasons + 1)}
     for name in keys:
         if name in written or keys.count(name) > 1:
             raise ValueError(
@@ -137,15 +185,25 @@ def _cells(parts: Parts, dialect: Dialect, path: list[str], keys: list[str]) -> 
         for alias, name in zip(key_names, keys, strict=True)
     }
     for name in parts.columns:
-        quoted = dialect.identifier(name)
-        cell, kind = f"{_SOURCE}.{quoted}", parts.kind(name)
-        if kind == "categorical":
-            columns[quoted] = dialect.text_cell(cell)
-        else:
-            columns[quoted] = dialect.number_cell(cell, boolean=kind == "boolean")
+        cell = f"{_SOURCE}.{dialect.identifier(name)}"
+        columns[_own_name(dialect, parts, name)] = _cell(dialect, parts, name, cell)
     source = ".".join(dialect.identifier(part) for part in path) + f" AS {_SOURCE}"
     steps.add_body("cells", steps.select(columns or {"nothing": "1"}, source))
     return steps
+
+
+def _own_name(dialect: Dialect, parts: Parts, name: str) -> str:
+    """A column's name in the steps; SQLite takes even a quoted "true" there for the truth value."""
+    if name.lower() in ("true", "false"):
+        name = _fresh(name, [other for other in parts.columns if other != name]) + "_"
+    return dialect.identifier(name)
+
+
+def _cell(dialect: Dialect, parts: Parts, name: str, cell: str) -> str:
+    """A raw cell as the model reads it: a float or a text, NULL where it is missing."""
+    if parts.kind(name) == "categorical":
+        return dialect.text_cell(cell, parts.categories(name))
+    return dialect.number_cell(cell, boolean=parts.kind(name) == "boolean")
 
 
 Groups = dict[tuple[str, ...], list[int]]
@@ -154,7 +212,9 @@ Groups = dict[tuple[str, ...], list[int]]
 def _scores(steps: Steps, parts: Parts, *, with_terms: bool) -> Groups:
     """The step that sums the terms; returns the terms by the columns they read."""
     form, dialect = parts.form, steps.dialect
-    writer = TermWriter(dialect, parts, {name: dialect.identifier(name) for name in parts.columns})
+    # behind the name of its step, no column can be taken for a word of the language ("true")
+    cells = {name: f"{_CELLS}.{_own_name(dialect, parts, name)}" for name in parts.columns}
+    writer = TermWriter(dialect, parts, cells)
     texts = [[writer.write(term, k) for k in range(form.n_scores)] for term in form.terms]
     groups: Groups = {}
     for t, term in enumerate(form.terms):
@@ -163,7 +223,7 @@ def _scores(steps: Steps, parts: Parts, *, with_terms: bool) -> Groups:
         named = {
             f"t_{t + 1}_{k + 1}": text for t, row in enumerate(texts) for k, text in enumerate(row)
         }
-        steps.add("terms", named)
+        steps.add("terms", named, alias=_CELLS)
         steps.carry(list(named))
         texts = [
             [f"t_{t + 1}_{k + 1}" for k in range(form.n_scores)] for t in range(len(form.terms))
@@ -172,7 +232,7 @@ def _scores(steps: Steps, parts: Parts, *, with_terms: bool) -> Groups:
     for k, s in enumerate(numbered("s", form.n_scores)):
         start = dialect.to_float(dialect.float(float(form.intercept[k])))
         sums[s] = "\0  + ".join([start, *(row[k].replace("\0", "\0  ") for row in texts)])
-    steps.add("scores", sums)
+    steps.add("scores", sums, alias="" if with_terms else _CELLS)
     return groups
 
 

@@ -6,7 +6,7 @@ holds; a line break inside quotes is then never taken for one of the layout, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ulp
@@ -28,6 +28,24 @@ def shortest_safe_digits(value: float) -> str:
     if abs(Fraction(text) - Fraction(value)) > Fraction(ulp(value)) * Fraction(45, 100):
         text = f"{value:.17g}"
     return text
+
+
+_TRUTH = {"true": "false", "t": "f", "yes": "no", "y": "n", "on": "off"}
+
+
+def truth_texts(known: Sequence[str]) -> tuple[str, str] | None:
+    """The texts for true and false, where a database's CSV reader would see truth values.
+
+    >>> truth_texts(("No", "Yes")), truth_texts(("no", "yes", "unknown")), truth_texts(("a", "b"))
+    (('Yes', 'No'), None, None)
+    """
+    by_lower = {text.lower(): text for text in known}
+    if len(known) != 2 or len(by_lower) != 2 or {"true", "false"} == set(known):
+        return None
+    for yes, no in _TRUTH.items():
+        if set(by_lower) == {yes, no}:
+            return by_lower[yes], by_lower[no]
+    return None
 
 
 @dataclass(frozen=True)
@@ -54,6 +72,8 @@ class Dialect:
     as_text: str = "CAST({} AS VARCHAR)"
     label_type: str = "VARCHAR"
     without_nan: str = "{}"
+    number_text: str = "{0}"
+    """Makes NULL of what a cast to a float would quietly turn into a number."""
     exp: str = "EXP({})"
     log: str = "LN({})"
     round: str = "ROUND({})"
@@ -61,6 +81,8 @@ class Dialect:
     least: str = "LEAST({})"
     step: str = "{name} AS (\0{body}\0)"
     truth: tuple[str, str] = ("TRUE", "FALSE")
+    pad: str = "LPAD({0}, WIDTH, '0')"
+    """Puts zeros before a text; empty where there is no such function."""
     remark: str = ""
 
     def identifier(self, name: str) -> str:
@@ -106,11 +128,37 @@ class Dialect:
         """A column as a float, NULL where it is missing."""
         if boolean:
             return self.to_float(self.truth_cell.format(column))
-        return self.without_nan.format(self.to_float(column))
+        return self.without_nan.format(self.to_float(self.number_text.format(column)))
 
-    def text_cell(self, column: str) -> str:
-        """A column as text that is compared byte by byte, NULL where it is missing."""
-        return self.as_text.format(column)
+    def text_cell(self, column: str, known: Sequence[str] = ()) -> str:
+        """A column as the text the model saw, compared byte by byte, NULL where it is missing.
+
+        A database may hold another type than the fit saw: a CSV's Yes/No as truth values, its
+        01322 as a number, its empty cells as empty texts. Where ``known``, the texts of the fit,
+        leave no doubt, such cells are turned back.
+        """
+        text = self.as_text.format(column)
+        lines = [
+            f"WHEN {said.format(text)} THEN {meant.format(text)}"
+            for said, meant in self._turned_back(known)
+        ]
+        return f"CASE {' '.join(lines)} ELSE {text} END" if lines else text
+
+    def _turned_back(self, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """(condition, text) pairs over a cell's text, for cells of another type."""
+        compared = self.compared
+        if "" not in known:
+            yield f"{{0}} = {compared('')}", "NULL"
+        truth = truth_texts(known)
+        if truth is not None:
+            for database_says, own in zip(("true", "false"), truth, strict=True):
+                yield f"{{0}} = {compared(database_says)}", str(compared(own))
+        width = len(known[0]) if known and self.pad else 0
+        digits = all(text.isascii() and text.isdigit() and len(text) == width for text in known)
+        if width > 1 and digits and any(text[0] == "0" for text in known):
+            bar = len(self.text_suffix)
+            short = f"LENGTH({{0}}) < {width + bar} AND LENGTH({{0}}) > {bar}"
+            yield short, self.pad.replace("WIDTH", str(width))
 
     def largest(self, names: Sequence[str]) -> str:
         return self._extreme(self.greatest, names)
@@ -159,6 +207,17 @@ DIALECTS = {
             "sqlite",
             nul="CHAR(0)",
             float_type="REAL",
+            # SQLite's cast makes 0 of 'unknown' and of 'TRUE'
+            truth_cell=(
+                "CASE WHEN TYPEOF({0}) <> 'text' THEN {0} WHEN LOWER(TRIM({0})) IN ('true', 't', "
+                "'yes', 'y', '1') THEN 1 WHEN LOWER(TRIM({0})) IN ('false', 'f', 'no', 'n', '0') "
+                "THEN 0 END"
+            ),
+            number_text=(
+                "CASE WHEN TYPEOF({0}) <> 'text' OR (TRIM({0}) GLOB '*[0-9]*' "
+                "AND TRIM({0}) NOT GLOB '*[^0-9.eE+-]*') THEN {0} END"
+            ),
+            pad="SUBSTR('00000000000000000000' || {0}, -WIDTH)",
             as_text="CAST({} AS TEXT) COLLATE BINARY",
             label_type="TEXT",
             greatest="MAX({})",
@@ -214,6 +273,7 @@ DIALECTS = {
             label_type="NVARCHAR(MAX)",
             log="LOG({})",
             round="ROUND({}, 0)",
+            pad="",
             greatest="(SELECT MAX(v) FROM (VALUES ({})) AS listed(v))",
             least="(SELECT MIN(v) FROM (VALUES ({})) AS listed(v))",
             truth=("CAST(1 AS BIT)", "CAST(0 AS BIT)"),

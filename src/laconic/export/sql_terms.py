@@ -156,10 +156,15 @@ class Steps:
     done: list[str] = field(default_factory=list)
     last: str = ""
 
-    def add(self, name: str, columns: Mapping[str, str]) -> None:
-        """A step with ``columns``: name -> expression over the columns of the step before."""
-        body = self.select({**{kept: kept for kept in self.carried}, **columns}, self.last)
-        self.add_body(name, body)
+    def add(self, name: str, columns: Mapping[str, str], *, alias: str = "") -> None:
+        """A step with ``columns``: name -> expression over the columns of the step before.
+
+        ``alias`` is what the expressions call that step.
+        """
+        source = f"{self.last} AS {alias}" if alias else self.last
+        self.add_body(
+            name, self.select({**{kept: kept for kept in self.carried}, **columns}, source)
+        )
 
     def add_body(self, name: str, body: str) -> None:
         self.last = f"{self.prefix}{len(self.done) + 1}_{name}"
