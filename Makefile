@@ -18,8 +18,8 @@ test: $(VENV)/test.done
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/test.done
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks stress examples
+	$(BIN)/ruff format --check src tests benchmarks stress examples
 	$(BIN)/mypy
 
 # peers pin other versions (Khiops wants scikit-learn < 1.9), so they have an environment of their own

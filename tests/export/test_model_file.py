@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import laconic
 from laconic import DecisionClassifier, PlainLogisticRegression
+from laconic.core.links import probabilities
 from laconic.data.demo import make_payments
 from laconic.export.atomic import write_atomically
 from laconic.export.model_file import ModelFileError, _digest, load, save
@@ -118,6 +119,14 @@ def damages():
     yield "prior", lambda c: c["decision"].__setitem__("prior", [2.0, -1.0])
     yield "missing", lambda c: c.pop("columns")
     yield "version", lambda c: c.__setitem__("schema_version", 99)
+    yield "smoothing", lambda c: c["form"].__setitem__("smoothing", -0.5)
+    yield "text for a number", lambda c: c["form"].__setitem__("intercept", ["0.5"])
+    yield "unknown entry", lambda c: c.__setitem__("more", 1)
+    yield "unread entry", lambda c: c["form"].__setitem__("more", 1)
+    yield "whole number", lambda c: c["decision"]["costs"][0].__setitem__(1, 10**400)
+    yield "two columns", lambda c: c["columns"][1].__setitem__("name", c["columns"][0]["name"])
+    yield "a list", lambda c: c.__setitem__("decision", [])
+    yield "huge values", lambda c: _table_term(c)["values"].__setitem__(0, [1e305])
     yield "foreign", lambda c: c.__setitem__("format", "other")
 
 
@@ -180,3 +189,26 @@ def test_the_file_is_as_readable_as_others(tmp_path):
     (tmp_path / "b").write_text("x")
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in "ab"]
     assert modes[0] == modes[1]
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', '{"a": 1e999}', "[" * 100_000])
+def test_json_that_is_not_plain_is_refused(text, tmp_path):
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(ModelFileError, match=r"m\.json"):
+        load(tmp_path / "m.json")
+
+
+def test_a_folder_is_no_model_file(tmp_path):
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load(tmp_path)
+
+
+def test_changed_files_are_refused_or_give_probabilities():
+    from stress.model_files import search
+
+    assert set(search(400, seed=1)) == {"refused", "works"}
+
+
+def test_scores_that_overflow_are_an_error_in_words():
+    with pytest.raises(ValueError, match="row 1 are too large"):
+        probabilities(np.array([[0.0], [np.inf]]), "logit")

@@ -36,9 +36,9 @@ from laconic.reporting.curves import PRIOR_STEPS, RATIO_STEPS, STEP, ceiling, mi
 from laconic.reporting.render import to_html, to_markdown, to_terminal
 from laconic.reporting.summary import compact, summarise
 from laconic.reporting.words import LANGUAGES, words
+from report_rows import EVIL, hostile_model
 
 COSTS = np.array([[0.0, 25.0], [1.0, 0.0]])  # fraud, genuine
-EVIL = "<script>alert(1)</script>\"'</title>&"
 
 
 @pytest.fixture(scope="module")
@@ -261,24 +261,6 @@ class Elements(HTMLParser):
     def handle_data(self, data):
         if self.tags:
             self.texts.setdefault(self.tags[-1][0], []).append(data)
-
-
-def hostile_model():
-    """Column and class names that try to be markup, to be read backwards, or to be endless."""
-    names = [
-        EVIL,
-        "' onload='alert(1)",
-        "\u202edesrever\u202c",
-        "x" * 10_000,
-        "__proto__",
-        "a{b}$&",
-    ]
-    draw = np.random.default_rng(0)
-    X = {name: draw.normal(size=400) for name in names}
-    X["text"] = draw.choice([EVIL, "\u202eevil", "plain"], 400)
-    score = sum(X[name] for name in names)
-    classes = np.array([EVIL, "\u202eyes\u2028</script>" + "y" * 10_000], dtype=object)
-    return X, classes[(score + draw.logistic(size=400) > 1).astype(int)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

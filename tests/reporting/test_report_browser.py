@@ -7,7 +7,6 @@ import shutil
 
 import numpy as np
 import pytest
-from test_report import hostile_model
 
 from laconic import (
     CqBoostClassifier,
@@ -20,6 +19,7 @@ from laconic import (
 from laconic.data.demo import make_payments
 from laconic.data.tables.columns import Schema
 from laconic.reporting.curves import ceiling, mix, play
+from report_rows import hostile_model
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 COSTS = {"fraud": {"genuine": 25}, "genuine": {"fraud": 1}}

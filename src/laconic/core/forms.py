@@ -130,6 +130,7 @@ class RulesTerm:
 # and its dictionary are exact: ``from_dict(to_dict())`` gives the same bits, through JSON too.
 
 
+MOST_SCORE = 1e300  # beyond it the sum of a few scores may overflow
 TermKind = Literal["line", "table", "piecewise", "grid", "rules"]
 
 
@@ -315,6 +316,19 @@ class AdditiveScore:
             raise ValueError(f"{self.link} of {len(self.classes)} classes needs {expected} scores.")
         if any(term.n_scores != expected for term in self.terms):
             raise ValueError("Every term must have as many scores as the intercept.")
+        if not (self.smoothing >= 0.0 and np.isfinite(self.smoothing)):
+            raise ValueError(f"smoothing must be a number >= 0, got {self.smoothing!r}.")
+        if self.calibration is not None and not np.isfinite(self.calibration).all():
+            raise ValueError("calibration must be finite numbers.")
+        if not self._largest_score() < MOST_SCORE:
+            raise ValueError("The values of the terms are too large to be added up.")
+
+    def _largest_score(self) -> float:
+        """A bound on every score, lines aside: what they add depends on the row."""
+        tables = [term.values for term in self.terms if not isinstance(term, LineTerm)]
+        return float(
+            sum(float(np.abs(part).max(initial=0.0)) for part in [self.intercept, *tables])
+        )
 
     @property
     def n_scores(self) -> int:

@@ -53,6 +53,11 @@ def probabilities(
     >>> probabilities(np.array([[0.5]]), "vote").tolist()
     [[0.25, 0.75]]
     """
+    sane = np.isfinite(scores).all(axis=1)
+    if not sane.all():
+        raise ValueError(
+            f"The values of row {int(np.argmin(sane))} are too large: its score is not finite."
+        )
     found = _unsmoothed(scores, link, calibration)
     if smoothing:
         found = (found + smoothing / found.shape[1]) / (1.0 + smoothing)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,21 @@ __all__ = ["ModelFileError", "load", "read_content", "save", "write_atomically"]
 
 FORMAT = "laconic-model"
 SCHEMA_VERSION = 1
+_MOST_DIGITS = 18  # of a whole number: all of them fit 64 bits
+_ENTRIES: dict[str, type | tuple[type, ...]] = {
+    "format": str,
+    "schema_version": int,
+    "library_version": str,
+    "family": str,
+    "classes": list,
+    "named": bool,
+    "columns": list,
+    "form": dict,
+    "decision": dict,
+    "certificates": dict,
+    "summary": (dict, type(None)),
+    "digest": str,
+}
 
 _FORMS: dict[str, Any] = {
     "additive": AdditiveScore,
@@ -113,22 +129,19 @@ def load(path: str | Path) -> DecisionClassifier:
         Around a :class:`~laconic.core.form_prediction.FormClassifier`.
     """
     path = Path(path)
-    content = read_content(path)
-    try:
-        return _rebuild(content)
-    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ModelFileError(f"{path.name} was altered or damaged ({reason}).") from error
+    return _rebuild(read_content(path), path.name)
 
 
 def read_content(path: str | Path) -> dict[str, Any]:
     """The plain content of a model file whose format, version and digest are right."""
     path = Path(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = _strict_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelFileError(f"{path} does not exist.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path.name} is not a complete model file: {error}") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelFileError(f"{path.name} is JSON, but not a model written by laconic.")
@@ -142,6 +155,31 @@ def read_content(path: str | Path) -> dict[str, Any]:
             f"{path.name} was altered or damaged after it was written (its digest is wrong)."
         )
     return content
+
+
+def _strict_json(text: str) -> Any:
+    """JSON with every key once and every number a finite one, as :func:`save` writes it."""
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a key stands twice in one mapping")
+        return found
+
+    def finite(digits: str) -> float:
+        value = float(digits)
+        if not math.isfinite(value):
+            raise ValueError(f"{digits[:30]} is no finite number")
+        return value
+
+    def whole(digits: str) -> int:
+        if len(digits) > _MOST_DIGITS:
+            raise ValueError(f"{digits[:30]}… has too many digits")
+        return int(digits)
+
+    return json.loads(
+        text, object_pairs_hook=mapping, parse_float=finite, parse_constant=finite, parse_int=whole
+    )
 
 
 def saved_form(model: Any) -> Form:
@@ -210,32 +248,86 @@ def _digest(content: Mapping[str, Any]) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
-def _rebuild(content: dict[str, Any]) -> DecisionClassifier:
-    classes = np.array(_checked_labels(content["classes"]))
-    columns = content["columns"]
-    schema = Schema(
-        tuple(_texts([column["name"] for column in columns], "column names")),
-        tuple(_kind(column["kind"]) for column in columns),
-        tuple(
-            None if column["categories"] is None else tuple(_texts(column["categories"], "texts"))
-            for column in columns
-        ),
-        bool(content["named"]),
+@contextmanager
+def _part(file: str, place: str) -> Iterator[None]:
+    """Whatever a damaged part raises becomes a sentence that names the file and the part."""
+    try:
+        yield
+    except Exception as error:  # the content is anybody's: nothing it raises may pass as it is
+        reason = f"{type(error).__name__}: {error}"
+        raise ModelFileError(f"{file} was altered or damaged in its {place} ({reason}).") from error
+
+
+def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
+    with _part(file, "list of entries"):
+        _check_entries(content)
+    with _part(file, "classes"):
+        classes = np.array(_checked_labels(content["classes"]))
+    with _part(file, "columns"):
+        schema = _schema(content["columns"], content["named"])
+    with _part(file, "form"):
+        form = _form(content["form"], content["classes"])
+        inner = FormClassifier.of(form, schema, classes, content["family"])
+        _try_out(inner)
+    with _part(file, "decision"):
+        return _decision(content["decision"], inner)
+
+
+def _check_entries(content: Mapping[str, Any]) -> None:
+    for name, kind in _ENTRIES.items():
+        if name not in content:
+            raise ValueError(f"{name!r} is missing")
+        if not isinstance(content[name], kind):
+            raise ValueError(f"{name!r} is a {type(content[name]).__name__}")
+    unknown = sorted(set(content) - set(_ENTRIES))
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not known")
+
+
+def _schema(columns: list[Any], named: bool) -> Schema:
+    names = _texts([column["name"] for column in columns], "column names")
+    if len(set(names)) < len(names):
+        raise ValueError("two columns have one name")
+    kinds = tuple(_kind(column["kind"]) for column in columns)
+    texts = tuple(
+        None if column["categories"] is None else tuple(_texts(column["categories"], "texts"))
+        for column in columns
     )
-    kind = content["form"]["form"]
+    for name, kind, own in zip(names, kinds, texts, strict=True):
+        if (kind == "categorical") != (own is not None) or len(set(own or ())) < len(own or ()):
+            raise ValueError(f"the categories of {name!r} do not fit its kind")
+    return Schema(tuple(names), kinds, texts, named)
+
+
+def _form(data: dict[str, Any], classes: list[Any]) -> Form:
+    kind = data["form"]
     if kind not in _FORMS:
         raise ValueError(f"unknown form {kind!r}")
-    form = _FORMS[kind].from_dict(content["form"])
-    if tuple(form.classes) != tuple(content["classes"]):
+    form: Form = _FORMS[kind].from_dict(data)
+    if [*map(_typed, form.classes)] != [*map(_typed, classes)]:
         raise ValueError("the form has other classes than the model")
-    inner = FormClassifier.of(form, schema, classes, str(content["family"]))
-    _try_out(inner)
-    return _decision(content["decision"], inner)
+    written = form.to_dict()
+    # what reads differently than it would be written is no content of ours: texts for numbers,
+    # entries that nothing reads, lists of another depth
+    for name, value in data.items():
+        if name not in written or written[name] != value:
+            raise ValueError(f"{name!r} is not as laconic writes it")
+    return form
+
+
+def _typed(label: Any) -> tuple[str, Any]:
+    """A label with its type: 1, 1.0 and True are three labels."""
+    return type(label).__name__, label
 
 
 def _decision(rule: Mapping[str, Any], inner: FormClassifier) -> DecisionClassifier:
     size = len(inner.classes_)
+    unknown = sorted(set(rule) - {"costs", "train_prior", "prior", "reject_cost", "reject_label"})
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not known")
     reject = rule["reject_cost"]
+    if reject is not None and not isinstance(rule["reject_label"], str | int | float):
+        raise ValueError("the label of an abstention must be a text or a number")
     model = DecisionClassifier(
         inner,
         costs=_numbers(rule["costs"], (size, size), "costs"),
@@ -263,7 +355,8 @@ def _try_out(model: FormClassifier) -> None:
     ]
     rows = Table(schema.names, schema.kinds, schema.categories, columns)
     proba = model.form_.proba(rows)
-    if proba.shape != (2, len(model.classes_)) or not np.isfinite(proba).all():
+    sums_to_one = np.abs(proba.sum(axis=1) - 1.0).max() < 1e-9
+    if proba.shape != (2, len(model.classes_)) or proba.min() < 0.0 or not sums_to_one:
         raise ValueError("the form does not give probabilities")
 
 

@@ -40,6 +40,13 @@ class KernelScore:
         intercept = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
         if len(coef) != len(intercept):
             raise ValueError(f"{len(coef)} rows of coef for {len(intercept)} intercepts.")
+        if self.link not in ("logit", "ovr-logit", "identity"):
+            raise ValueError(f"A kernel score has no link {self.link!r}.")
+        expected = {"logit": 1, "ovr-logit": len(self.classes)}.get(self.link, len(intercept))
+        if len(intercept) != expected or (self.link == "logit" and len(self.classes) != 2):
+            raise ValueError(f"{self.link} of {len(self.classes)} classes needs {expected} scores.")
+        if not np.isfinite(intercept).all():
+            raise ValueError("intercept must be finite numbers.")
         if self.vectors is not None and self.vectors.shape[0] != coef.shape[1]:
             raise ValueError(f"{coef.shape[1]} coefficients for {self.vectors.shape[0]} vectors.")
         object.__setattr__(self, "coef", coef)

@@ -47,6 +47,10 @@ class LinearScore:
             raise ValueError(f"{self.link} of {len(self.classes)} classes needs {n_scores} scores.")
         if not (np.isfinite(self.coef).all() and np.isfinite(self.intercept).all()):
             raise ValueError("coef and intercept must be finite numbers.")
+        if self.clip is not None and not 0.0 <= self.clip[0] <= self.clip[1] <= 1.0:
+            raise ValueError(f"clip must be two probabilities in order, got {self.clip}.")
+        if self.clip is not None and len(self.classes) != 2:
+            raise ValueError("clip bounds the probability of the last of two classes.")
 
     def score(self, table: Table) -> Floats:
         """(rows, scores)."""

@@ -1,0 +1,1 @@
+"""Long searches for inputs that break a promise: ``make stress``."""

@@ -1,0 +1,139 @@
+"""Model files with one to three parts changed and the digest made right again.
+
+Every such file is refused with a :class:`~laconic.export.model_file.ModelFileError`, or it loads
+and gives probabilities and decisions of its own classes for any rows.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import laconic
+from laconic.data.demo import make_payments
+from laconic.export.model_file import ModelFileError, _digest, load
+
+NASTY = [
+    None, True, False, 0, 1, -1, 2, -0.5, 0.5, 1.5, 1e-320, 1e300, -1e308, 10**17, "", "x", "1.5",
+    "missing", [], {}, [[]], [0.0], ["x"], {"x": 1},
+]  # fmt: skip
+
+
+def seeds() -> Iterator[dict[str, Any]]:
+    """The contents of a few small models of different forms."""
+    table, label = make_payments(400)
+    numbers = np.random.default_rng(0).normal(size=(90, 3))
+    three = np.array(["a", "b", "c"])[numbers.argmax(axis=1)]
+    two = (numbers[:, 0] > 0.2).astype(int)
+    costs = {"fraud": {"genuine": 25}, "genuine": {"fraud": 1}}
+    models = [
+        laconic.DecisionClassifier(laconic.WeightedNaiveBayes(random_state=0), costs).fit(
+            table, label
+        ),
+        laconic.DecisionClassifier(
+            laconic.ScorecardClassifier(trees=2, random_state=0), costs, prior="balanced"
+        ).fit(table, label),
+        laconic.DecisionClassifier(laconic.GrayZoneLogisticRegression(), reject_cost=0.2).fit(
+            numbers, three
+        ),
+        laconic.GrayZoneLogisticRegression(zone=(0.2, 0.8), proba="clip").fit(numbers, two),
+        laconic.RankKernelClassifier().fit(numbers[:40], two[:40]),
+        laconic.CqBoostClassifier(random_state=0).fit(numbers, three),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        for model in models:
+            path = Path(folder) / "model.json"
+            laconic.save(model, path)
+            yield json.loads(path.read_text())
+
+
+def places(content: Any) -> list[tuple[Any, Any]]:
+    """(container, key) of every part of a content."""
+    found: list[tuple[Any, Any]] = []
+    todo = [content]
+    while todo:
+        part = todo.pop()
+        items = part.items() if isinstance(part, dict) else enumerate(part)
+        for key, value in items:
+            found.append((part, key))
+            if isinstance(value, dict | list):
+                todo.append(value)
+    return found
+
+
+def mutated(content: dict[str, Any], draw: random.Random) -> dict[str, Any]:
+    """A copy with one to three parts replaced, removed, repeated or exchanged."""
+    content = copy.deepcopy(content)
+    for _ in range(draw.randint(1, 3)):
+        container, key = draw.choice(places(content))
+        what = draw.random()
+        if what < 0.6:
+            container[key] = copy.deepcopy(draw.choice(NASTY))
+        elif what < 0.75:
+            del container[key]
+        elif what < 0.85 and isinstance(container, list):
+            container.insert(key, copy.deepcopy(container[key]))
+        else:
+            other, place = draw.choice(places(content))
+            container[key] = copy.deepcopy(other[place])
+    content["digest"] = _digest(content)
+    return content
+
+
+def outcome(content: dict[str, Any], path: Path) -> str:
+    """What came of a file: "refused", "works", or the promise that it broke."""
+    path.write_text(json.dumps(content))
+    try:
+        model = load(path)
+    except ModelFileError as error:
+        return "refused" if path.name in str(error) else f"no file name: {error}"
+    except Exception as error:
+        return f"load raised {type(error).__name__}: {error}"
+    return _tried(model)
+
+
+def _tried(model: Any) -> str:
+    schema = model.estimator_.schema_
+    rows: dict[str, Any] = {}
+    for name, kind, texts in zip(schema.names, schema.kinds, schema.categories, strict=True):
+        cells = [None, *(texts or ())[:1], "new", "new"][:3]
+        rows[name] = cells if kind == "categorical" else [np.nan, 0.0, 1.0]
+    frame: Any = {name: np.array(cells, dtype=object) for name, cells in rows.items()}
+    if not schema.named:
+        frame = np.column_stack(list(frame.values()))
+    try:
+        proba, said = model.predict_proba(frame), model.predict(frame)
+    except ValueError as error:
+        return "works" if "too large" in str(error) else f"predict: {error}"
+    except Exception as error:
+        return f"predict raised {type(error).__name__}: {error}"
+    if not (np.isfinite(proba).all() and proba.min() >= 0 and proba.max() <= 1):
+        return "probabilities beyond [0, 1]"
+    if np.abs(proba.sum(axis=1) - 1).max() > 1e-9:
+        return "probabilities that do not sum to one"
+    allowed = {*model.classes_.tolist(), getattr(model, "reject_label_", None)}
+    return "works" if set(np.asarray(said).tolist()) <= allowed else "a decision that is no class"
+
+
+def search(n_files: int, seed: int = 0) -> Counter[str]:
+    """Outcomes of ``n_files`` mutated files."""
+    draw = random.Random(seed)
+    contents = list(seeds())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        return Counter(outcome(mutated(draw.choice(contents), draw), path) for _ in range(n_files))
+
+
+if __name__ == "__main__":
+    import sys
+
+    for what, count in search(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000).most_common():
+        print(f"{count:8d}  {what}")
