@@ -124,6 +124,15 @@ def test_weight_is_repetition_and_zero_weight_is_absence(case):
     assert_same(scores_only(weighted), scores_only(absent), rtol=1e-9, atol=1e-12)
 
 
+@cases_where(lambda case: is_classifier(case) and hasattr(case, "predict_proba"))
+def test_log_probabilities_are_logarithms(case):
+    X, y = rows_for(case)
+    model = fitted(case, X, y)
+    with np.errstate(divide="ignore"):
+        expected = np.log(model.predict_proba(X))
+    np.testing.assert_array_equal(model.predict_log_proba(X), expected)
+
+
 @cases_where(lambda case: is_weighted(case) and is_classifier(case))
 def test_a_class_of_zero_weight_is_unknown(case):
     X, y = rows_for(case)

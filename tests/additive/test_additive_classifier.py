@@ -60,7 +60,7 @@ def test_recovers_the_shapes_and_drops_the_noise(model):
 
 def test_contributions_add_up_exactly(model):
     X, _ = mixed(200, seed=1)
-    parts = model.explain(X)
+    parts = np.asarray(model.explain(X))
     total = np.repeat(model.intercept_[0], len(X))
     for t in range(model.n_terms_):
         total = total + parts[:, t]
@@ -79,7 +79,7 @@ def test_unseen_text_and_values_out_of_range(model):
     X["kind"] = ["purple", "red", "red"]
     X["noise"], X["holes"] = 0.0, 0.0
     X["curve"] = [0.0, 1e9, model.terms_[0].axes[0].knots[-1]]
-    parts = model.explain(X)
+    parts = np.asarray(model.explain(X))
     kind = [t.name for t in model.terms_].index("kind")
     assert parts[0, kind] == pytest.approx(0.0, abs=1e-12)
     assert parts[1, 0] == parts[2, 0]
@@ -340,7 +340,7 @@ def test_more_than_two_classes():
     model = SparseAdditiveClassifier(pairs=0).fit(X, y)
     assert model.score(X, y) > 0.75
     assert model.terms_[0].name == "x0"
-    parts = model.explain(X[:5])
+    parts = np.asarray(model.explain(X[:5]))
     assert parts.shape == (5, model.n_terms_, 3)
     np.testing.assert_allclose(
         model.intercept_ + parts.sum(axis=1), model.decision_function(X[:5]), atol=1e-12
@@ -351,7 +351,7 @@ def test_more_than_two_classes():
 def test_drop_and_edit_with_and_without_refit():
     X, y = mixed()
     model = SparseAdditiveClassifier(pairs=0, group_penalty=0.001).fit(X, y)
-    parts, before = model.explain(X), model.decision_function(X)
+    parts, before = np.asarray(model.explain(X)), model.decision_function(X)
     kind = [t.name for t in model.terms_].index("kind")
     model.drop("kind")
     np.testing.assert_allclose(model.decision_function(X), before - parts[:, kind], atol=1e-12)
@@ -361,7 +361,7 @@ def test_drop_and_edit_with_and_without_refit():
     assert "curve" in [t.name for t in model.terms_]
     assert np.isfinite(model.duality_gap_)
     assert model.duality_gap_ <= 1e-5 * model.objective_
-    again = model.explain(X)
+    again = np.asarray(model.explain(X))
     curve = [t.name for t in model.terms_].index("curve")
     assert not again[:, curve].any()
     # a refit around an unchanged term changes nothing

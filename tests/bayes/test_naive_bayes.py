@@ -138,15 +138,15 @@ def test_contributions_add_up_and_are_shapley_values(n_classes):
     X, y = X[keep], y[keep]
     fitted = WeightedNaiveBayes(penalty=0.01).fit(X, y)
     why = fitted.explain(X)
-    np.testing.assert_allclose(why.scores(), fitted.decision_function(X), atol=1e-10)
+    np.testing.assert_allclose(why.score, fitted.decision_function(X), atol=1e-10)
     np.testing.assert_allclose(why.contributions.mean(axis=0), 0.0, atol=1e-10)
-    frame = why.frame(3)
-    assert list(frame.columns)[:2] == ["variable", "part"]
-    assert list(frame["variable"]) == sorted(
-        why.names, key=lambda v: -np.abs(why.contributions[3, why.names.index(v)]).max()
-    )
+    top = why.top(len(why.names))
+    shown = top[top["row"] == 3]
+    place = 0 if n_classes == 2 else list(why.classes).index(shown["class"].iloc[0])
+    own = why.contributions[3, :, place]
+    assert list(shown["variable"]) == [why.names[v] for v in np.argsort(-np.abs(own))]
     with pytest.raises(ValueError, match="below"):
-        why.frame(len(X))
+        why.parts(len(X))
     if n_classes == 2:
         means = np.abs(why.contributions[:, :, 0]).mean(axis=0)
         np.testing.assert_allclose(
@@ -176,8 +176,8 @@ def test_constructed_variables_pay_and_help(kind):
     # random columns let a tree cut noise on the way, and its columns share alike
     assert built.feature_importances_[[0, 1]].sum() > (0.9 if kind == "pairs" else 0.8)
     why = built.explain(X[:5])
-    np.testing.assert_allclose(why.scores(), built.decision_function(X[:5]), atol=1e-10)
-    assert "x0" in str(why.parts[0])
+    np.testing.assert_allclose(why.score, built.decision_function(X[:5]), atol=1e-10)
+    assert "x0" in str(why.parts(0))
     if kind == "pairs":  # trees may repeat one grid in their own words
         plain = [p for p in built.encoder_.partitions_.values() if len(p.columns) == 1]
         assert min(p.construction_cost for p in made) > max(p.construction_cost for p in plain)

@@ -93,7 +93,7 @@ def test_score_is_the_sum_of_the_rules() -> None:
     score = model.decision_function(X)
     np.testing.assert_allclose(score - score.mean(), total - np.mean(total), atol=1e-9)
     np.testing.assert_allclose(
-        model.explain(X).sum(axis=1) + model.intercept_[0], score, atol=1e-12
+        np.asarray(model.explain(X)).sum(axis=1) + model.intercept_[0], score, atol=1e-12
     )
     # centred terms: the intercept is the score of a mean row
     assert model.intercept_[0] == pytest.approx(score.mean())

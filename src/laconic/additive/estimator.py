@@ -135,7 +135,7 @@ class SparseAdditiveClassifier(TableClassifier):
     >>> model = SparseAdditiveClassifier(max_terms=5).fit(X, y)
     >>> model.n_terms_ <= 5 and model.duality_gap_ <= 1e-5 * model.objective_
     True
-    >>> model.explain(X[:2]).shape == (2, model.n_terms_)
+    >>> model.explain(X[:2]).contributions.shape == (2, model.n_terms_, 1)
     True
     """
 
@@ -328,18 +328,6 @@ class SparseAdditiveClassifier(TableClassifier):
             matrix = cost_matrix(self.costs, self.classes_)
             return self.classes_[expected_costs(proba, matrix).argmin(axis=1)]
         return self.classes_[proba.argmax(axis=1)]
-
-    def explain(self, X: Any) -> Floats:
-        """Contribution of every term to the score of every row, exactly.
-
-        Returns
-        -------
-        ndarray of shape (n, n_terms_), or (n, n_terms_, K) for K > 2 classes
-            In the order of ``terms_``; with ``intercept_`` they add up to ``decision_function``.
-        """
-        check_is_fitted(self, "form_")
-        parts = self.form_.contributions(self._read_rows(X))
-        return parts[:, :, 0] if parts.shape[2] == 1 else parts
 
     def drop(
         self, term: int | str, X: Any = None, y: Any = None, sample_weight: Any = None

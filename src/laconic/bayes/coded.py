@@ -19,6 +19,7 @@ from laconic._typing import Floats
 from laconic.bayes.criterion import LogTables, shapley_importances, variable_costs
 from laconic.bayes.rows import CodedRows
 from laconic.core.contract import Accepts, TableClassifier
+from laconic.core.explanation import Explanation, explain_form
 from laconic.core.forms import AdditiveScore, plain_label
 from laconic.data.source import Source
 from laconic.data.tables.columns import Table
@@ -100,73 +101,14 @@ class BayesScore:
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """Contributions of variables to the scores of some rows.
+class PartCells:
+    """The part that each variable of a row falls in, as text."""
 
-    ``baseline + contributions.sum(axis=1)`` is ``decision_function`` of the same rows.
+    codes: Codes
+    labels: tuple[tuple[str, ...], ...]
 
-    Attributes
-    ----------
-    names : tuple of str
-        Variables that the model uses.
-    classes : ndarray
-    baseline : ndarray of shape (n_outputs,)
-        Log-odds of the second class, or one centred score for each class when there are more.
-    contributions : ndarray of shape (n_rows, n_variables, n_outputs)
-        Shapley values: what knowing the variable's part adds to the mean row.
-    parts : ndarray of shape (n_rows, n_variables)
-        The part of each row, as text.
-    """
-
-    names: tuple[str, ...]
-    classes: NDArray[Any]
-    baseline: Floats
-    contributions: Floats
-    parts: NDArray[np.object_]
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.contributions)
-
-    def scores(self) -> Floats:
-        """What ``decision_function`` returns for these rows."""
-        total = self.baseline + self.contributions.sum(axis=1)
-        return total[:, 0] if total.shape[1] == 1 else total
-
-    def frame(self, row: int = 0) -> Any:
-        """The contributions of one row, largest first; pandas frame or dict of columns."""
-        if not -self.n_rows <= row < self.n_rows:
-            raise ValueError(f"row must be below {self.n_rows}, the number of rows; got {row}.")
-        values = self.contributions[row]
-        order = np.argsort(-np.abs(values).max(axis=1), kind="stable")
-        columns: dict[str, Any] = {
-            "variable": [self.names[k] for k in order],
-            "part": list(self.parts[row, order]),
-        }
-        outputs = [str(self.classes[1])] if values.shape[1] == 1 else map(str, self.classes)
-        for output, own in zip(outputs, values.T, strict=True):
-            columns[output] = own[order]
-        try:
-            import pandas as pd
-        except ImportError:
-            return columns
-        return pd.DataFrame(columns)
-
-
-def explain_rows(score: BayesScore, classes: NDArray[Any], table: Table) -> Explanation:
-    """Exact contributions: scores add over variables, so Shapley values are closed form."""
-    codes = score.codes(table)
-    n_classes = len(classes)
-    names = tuple(partition.name for partition in score.partitions)
-    values = np.zeros((table.n_rows, len(names), n_classes))
-    parts = np.empty((table.n_rows, len(names)), dtype=object)
-    for k, partition in enumerate(score.partitions):
-        values[:, k] = score.effect(k)[codes[:, k]]
-        parts[:, k] = np.array(partition.labels, dtype=object)[codes[:, k]]
-    baseline = score.baseline()
-    if n_classes == 2:
-        values, baseline = values[:, :, 1:] - values[:, :, :1], baseline[1:] - baseline[:1]
-    return Explanation(names, classes, baseline, values, parts)
+    def row(self, i: int) -> list[str]:
+        return [own[code] for own, code in zip(self.labels, self.codes[i], strict=True)]
 
 
 # The fitted form of a weighted naive Bayes.
@@ -331,7 +273,9 @@ class CodedBayes(TableClassifier):
         return np.asarray(self.classes_[best])
 
     def explain(self, X: Any) -> Explanation:
-        """Exact contributions of the variables to the score of each row.
+        """Shapley values: what knowing a variable's part adds to the score of the mean row.
+
+        Scores add over variables, so they are exact and in closed form.
 
         Parameters
         ----------
@@ -343,7 +287,10 @@ class CodedBayes(TableClassifier):
             Baseline and contributions that add up to :meth:`decision_function`.
         """
         check_is_fitted(self, "score_")
-        return explain_rows(self.score_, self.classes_, self._read_rows(X))
+        table, partitions = self._read_rows(X), self.score_.partitions
+        cells = PartCells(self.score_.codes(table), tuple(tuple(p.labels) for p in partitions))
+        names = [partition.name for partition in partitions]
+        return explain_form(self.form_, self.classes_, table, names=names, cells=cells)
 
 
 def extra_costs(

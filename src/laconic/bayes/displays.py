@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.bayes.coded import Explanation
 from laconic.core import drawing as theme
+from laconic.core.explanation import Explanation
 
 __all__ = ["ContributionDisplay", "SearchDisplay", "WeightPathDisplay"]
 
@@ -218,30 +217,25 @@ class ContributionDisplay:
         cls, estimator: Any, X: Any, *, row: int = 0, output: Any = None
     ) -> ContributionDisplay:
         """One row of X; ``output`` is a class, by default the one predicted (the second of two)."""
-        check_is_fitted(estimator, "score_")
         return cls.from_explanation(estimator.explain(X), row=row, output=output)
 
     @classmethod
     def from_explanation(
         cls, explanation: Explanation, *, row: int = 0, output: Any = None
     ) -> ContributionDisplay:
-        """One row of an :class:`~laconic.bayes.coded.Explanation`."""
-        classes = explanation.classes.tolist()
+        """One row of an :class:`~laconic.core.explanation.Explanation`."""
         values = explanation.contributions[row]
         scores = explanation.baseline + values.sum(axis=0)
-        if output is not None and output not in classes:
-            raise ValueError(f"output must be one of the classes {classes}, got {output!r}.")
-        place = int(np.argmax(scores)) if output is None else classes.index(output)
-        sign = 1.0
-        if len(classes) == 2:
-            sign = -1.0 if output is not None and place == 0 else 1.0
-            shown = classes[0] if sign < 0 else classes[1]
-            place = 0
+        if len(explanation.classes) == 2:
+            place, first = 0, output is not None and explanation.place_of(output) == 0
+            sign, shown = (-1.0, explanation.classes[0]) if first else (1.0, explanation.classes[1])
         else:
-            shown = classes[place]
+            place = int(np.argmax(scores)) if output is None else explanation.place_of(output)
+            sign, shown = 1.0, explanation.classes[place]
         own = sign * values[:, place]
         order = np.argsort(-np.abs(own), kind="stable")
-        labels = [f"{explanation.names[k]}: {explanation.parts[row, k]}" for k in order]
+        parts = explanation.parts(row)
+        labels = [f"{explanation.names[k]}: {parts[k]}" for k in order]
         baseline = sign * float(explanation.baseline[place])
         return cls(labels, own[order], baseline, baseline + float(own.sum()), str(shown))
 

@@ -113,7 +113,7 @@ class WeightedNaiveBayes(CodedBayes):
     >>> len(model.selected_features_) < model.n_features_in_
     True
     >>> why = model.explain(payments[:1])
-    >>> bool(abs(why.scores() - model.decision_function(payments[:1])).max() < 1e-9)
+    >>> bool(abs(why.score - model.decision_function(payments[:1])).max() < 1e-9)
     True
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from laconic.core.contract import (
     take_rows,
 )
 from laconic.core.decisions import class_prior, cost_matrix
+from laconic.core.explanation import Explanation
 from laconic.core.folds import folds_of, seed_of
 from laconic.core.progress import Deadline, report_step
 from laconic.data.source import one_blas_thread
@@ -361,12 +362,12 @@ class LaconicClassifier(TableClassifier):
         check_is_fitted(self, "decision_")
         return np.asarray(self.decision_.predict(X))
 
-    def explain(self, X: Any) -> Any:
-        """Exact contributions of the chosen model, as its own ``explain`` gives them."""
+    def explain(self, X: Any) -> Explanation:
+        """What each variable adds to the score of the chosen model, exactly."""
         check_is_fitted(self, "decision_")
         if not hasattr(self.estimator_, "explain"):
             raise ValueError(f"The chosen model ({self.candidate_}) has no exact contributions.")
-        return self.estimator_.explain(X)
+        return cast("Explanation", self.estimator_.explain(X))
 
 
 def candidates_for_scans(given: Any, auto: list[Candidate]) -> list[Candidate]:

@@ -23,10 +23,10 @@ from laconic.core.contract import (
     TableClassifier,
     Training,
     fit_context,
+    numbers_of,
 )
 from laconic.core.gray_zone import log_odds
 from laconic.core.losses import CLASSIFICATION_LOSSES, get_loss
-from laconic.core.numeric_rows import numbers_of
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
 from laconic.data.scan.scan import Scan

@@ -20,8 +20,15 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from laconic._typing import Floats
-from laconic.core.contract import Accepts, Interval, StrOptions, TableReader, fit_context
-from laconic.core.numeric_rows import numbers_of, read_numeric_training
+from laconic.core.contract import (
+    Accepts,
+    Interval,
+    StrOptions,
+    TableReader,
+    fit_context,
+    numbers_of,
+    read_numeric_training,
+)
 
 
 @dataclass(frozen=True)

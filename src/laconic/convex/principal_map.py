@@ -11,8 +11,15 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.core.contract import Accepts, Interval, StrOptions, TableReader, fit_context
-from laconic.core.numeric_rows import numbers_of, read_numeric_training
+from laconic.core.contract import (
+    Accepts,
+    Interval,
+    StrOptions,
+    TableReader,
+    fit_context,
+    numbers_of,
+    read_numeric_training,
+)
 
 
 class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReader):

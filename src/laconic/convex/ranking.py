@@ -33,8 +33,16 @@ from laconic.convex.pair_sums import (
     SortedPairs,
     SquaredHingePairs,
 )
-from laconic.core.contract import Accepts, Interval, StrOptions, TableReader, fit_context
-from laconic.core.numeric_rows import numbers_of, numeric_target, read_numeric_training
+from laconic.core.contract import (
+    Accepts,
+    Interval,
+    StrOptions,
+    TableReader,
+    fit_context,
+    numbers_of,
+    numeric_target,
+    read_numeric_training,
+)
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block
 

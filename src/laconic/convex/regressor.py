@@ -13,9 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from laconic._typing import Floats
 from laconic.convex.estimator import RISK_CONSTRAINTS, KernelRisk
 from laconic.convex.solver import solve_certified
-from laconic.core.contract import Accepts, Interval, StrOptions, TableReader, fit_context
+from laconic.core.contract import (
+    Accepts,
+    Interval,
+    NumericTraining,
+    StrOptions,
+    TableReader,
+    fit_context,
+    numbers_of,
+    read_numeric_training,
+)
 from laconic.core.losses import REGRESSION_LOSSES, get_loss
-from laconic.core.numeric_rows import NumericTraining, numbers_of, read_numeric_training
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
 from laconic.data.source import ArraySource

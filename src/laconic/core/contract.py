@@ -9,13 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from inspect import isfunction
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if as _available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -24,26 +26,47 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from laconic.core.explanation import Explanation, adds_up, explain_form
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Source
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import MISSING, shown
 
 __all__ = [
+    "LARGEST",
     "Accepts",
     "Interval",
     "LabelledReader",
+    "NumericTraining",
     "ScannedTraining",
     "StrOptions",
     "TableClassifier",
     "TableReader",
     "Training",
+    "available_if",
     "by_blocks",
     "fit_context",
+    "gives_probabilities",
+    "log_of",
+    "numbers_of",
+    "numeric_target",
+    "read_numeric_training",
+    "refuse_huge",
     "take_rows",
 ]
 
-fit_context = _fit_context
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Method], Method]:
+    """scikit-learn's check of ``_parameter_constraints`` before ``fit``, with its type kept."""
+    decorate = _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+    return cast("Callable[[Method], Method]", decorate)
+
+
+def available_if(check: Callable[[Any], bool]) -> Callable[[Method], Method]:
+    """scikit-learn's method that is there only for models that pass ``check``, type kept."""
+    return cast("Callable[[Method], Method]", _available_if(check))
 
 
 @dataclass(frozen=True)
@@ -113,7 +136,7 @@ class _Applied:
 _BY_BLOCKS = ("predict", "predict_proba", "decision_function", "transform")
 
 
-def by_blocks(method: Any) -> Any:
+def by_blocks(method: Method) -> Method:
     """The method, which for a scan yields one result per block of rows, in order."""
 
     @wraps(method)
@@ -125,7 +148,16 @@ def by_blocks(method: Any) -> Any:
         applied = _Applied(self, method.__name__, arguments, named)
         return X.map_given(applied, [str(name) for name in names])
 
-    return over
+    return cast("Method", over)
+
+
+def gives_probabilities(model: Any) -> bool:
+    return hasattr(model, "predict_proba")
+
+
+def log_of(proba: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):  # the logarithm of a probability of 0 is no mistake
+        return np.asarray(np.log(proba))
 
 
 def _fit_where_they_are(fit: Any) -> Any:
@@ -251,9 +283,9 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
                 "encode it first, for instance with OneHotEncoder or ModlEncoder."
             )
         if not self._accepts.missing:
-            j = _first_missing(table)
-            if j is not None:
-                self._refuse_missing(table.names[j])
+            gone = _first_missing(table)
+            if gone is not None:
+                self._refuse_missing(table.names[gone])
 
     def _refuse_missing(self, name: str) -> None:
         raise ValueError(
@@ -265,7 +297,7 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
     def _read_weight(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
         if sample_weight is None:
             return np.ones(n_rows)
-        weight = _check_sample_weight(
+        weight: NDArray[np.float64] = _check_sample_weight(
             sample_weight, np.empty((n_rows, 0)), dtype=np.float64, ensure_non_negative=True
         )
         if not weight.any():
@@ -294,6 +326,7 @@ class LabelledReader(TableReader):
         _refuse_labels_of_scan(y, sample_weight)
         _require_target(rows, type(self).__name__)
         seen = rows.survey
+        assert seen.classes is not None
         table = seen.schema().empty_table()
         self._refuse_cells(table, None)
         missing = seen.missing_columns()
@@ -337,6 +370,28 @@ class LabelledReader(TableReader):
 
 class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]
     """A classifier that reads tables."""
+
+    @available_if(gives_probabilities)
+    @by_blocks
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Natural logarithm of :meth:`predict_proba`; -inf where a probability is 0."""
+        return log_of(self.predict_proba(X))
+
+    @available_if(adds_up)
+    def explain(self, X: Any) -> Explanation:
+        """What each variable adds to the score of each row, exactly.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        Explanation
+            For two classes, contributions to the score of ``classes_[1]``.
+        """
+        check_is_fitted(self)
+        return explain_form(self.form_, self.classes_, self._read_rows(X))
 
 
 def _as_labels(y: Any) -> Any:
@@ -384,3 +439,74 @@ def _first_missing(table: Table) -> int | None:
         if gone.any():
             return j
     return None
+
+
+# Rows of numbers and a numeric target, for models that are not classifiers.
+
+LARGEST = 1e100
+"""Cells above this overflow when they are squared and summed."""
+
+
+@dataclass(frozen=True)
+class NumericTraining:
+    """Rows that count: numbers, target (zeros when there is none), weights, and their place."""
+
+    X: Any
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    kept: NDArray[np.int64]
+
+
+def read_numeric_training(
+    model: TableReader, X: Any, y: Any, sample_weight: Any = None, *, needs_y: bool = True
+) -> NumericTraining:
+    """Check X, a numeric y and weights; learn the columns; drop rows of zero weight."""
+    who = type(model).__name__
+    if needs_y and y is None:
+        raise ValueError(f"{who} requires y to be passed, but the target y is None.")
+    table = model._learn_columns(X)
+    matrix = numbers_of(table)
+    target = numeric_target(y) if needs_y else np.zeros(table.n_rows)
+    check_consistent_length(matrix, target)
+    weight = model._read_weight(sample_weight, table.n_rows)
+    if (weight > 0).all():
+        return NumericTraining(matrix, target, weight, np.arange(len(weight)))
+    kept = np.flatnonzero(weight)
+    return NumericTraining(matrix[kept], target[kept], weight[kept], kept)
+
+
+def numbers_of(table: Table) -> Any:
+    """Rows as float64, C-ordered (or CSR): the bytes of a product depend on the memory order."""
+    matrix = table.matrix()
+    refuse_huge(matrix, table.names)
+    return matrix if issparse(matrix) else np.ascontiguousarray(matrix)
+
+
+def numeric_target(y: Any) -> NDArray[np.float64]:
+    """A finite float64 vector."""
+    if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
+        y = y.to_numpy()
+    target = column_or_1d(y, warn=True)
+    target = check_array(target, dtype=np.float64, ensure_2d=False, input_name="y")
+    if np.abs(target).max(initial=0.0) > LARGEST:
+        raise ValueError(f"y holds values larger than {LARGEST:g}; rescale it.")
+    return np.asarray(target)
+
+
+def refuse_huge(matrix: Any, names: tuple[str, ...]) -> None:
+    """Refuse cells whose squares would overflow, naming the column."""
+    if issparse(matrix):
+        size = abs(matrix).max(axis=0).toarray().ravel() if matrix.nnz else np.zeros(0)
+    else:
+        # all squares at once: a maximum by column of row-ordered numbers takes ten times as long
+        flat = matrix.ravel(order="K")
+        with np.errstate(over="ignore"):
+            if float(flat @ flat) <= LARGEST**2:
+                return
+        size = np.abs(matrix).max(axis=0)
+    huge = np.flatnonzero(size > LARGEST)
+    if len(huge):
+        raise ValueError(
+            f"Column {shown(names[huge[0]])} holds values larger than {LARGEST:g}; rescale it, "
+            "for instance with StandardScaler."
+        )

@@ -36,12 +36,6 @@ class FormPrediction(TableClassifier):
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def explain(self, X: Any) -> Floats:
-        """Exact contributions, shape (n_rows, n_terms) or (n_rows, n_terms, n_classes)."""
-        check_is_fitted(self, "form_")
-        found = self.form_.contributions(self._read_rows(X))
-        return found[:, :, 0] if len(self.classes_) == 2 else found
-
     def _importances(self, table: Table, weight: Floats) -> Floats:
         """Mean absolute contribution of each column on these rows, as shares."""
         share = np.zeros(self.n_features_in_)
@@ -105,11 +99,3 @@ class FormClassifier(TableClassifier):
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
-
-    def explain(self, X: Any) -> Floats:
-        """Exact contributions of the terms, shape (n_rows, n_terms) or (.., n_classes)."""
-        check_is_fitted(self, "form_")
-        if not isinstance(self.form_, AdditiveScore):
-            raise ValueError("Only sums of terms have exact contributions.")
-        found = self.form_.contributions(self._read_rows(X))
-        return found[:, :, 0] if found.shape[2] == 1 else found

@@ -116,8 +116,8 @@ class RulesTerm:
             tuple(data["columns"]),
             tuple(axis_from_dict(axis) for axis in data["axes"]),
             tuple(np.array(rank, dtype=np.int64) for rank in data["ranks"]),
-            *(np.array(data[name]) for name in ("column", "threshold", "left", "right")),
-            np.array(data["values"], dtype=np.float64),
+            values=np.array(data["values"], dtype=np.float64),
+            **{name: np.array(data[name]) for name in ("column", "threshold", "left", "right")},
         )
 
 

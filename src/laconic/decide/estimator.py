@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from laconic._typing import Floats
-from laconic.core.contract import by_blocks, take_rows
+from laconic.core.contract import available_if, by_blocks, log_of, take_rows
 from laconic.core.decisions import (
     class_codes,
     class_prior,
@@ -26,7 +27,13 @@ from laconic.core.decisions import (
     decision_threshold,
     expected_costs,
 )
+from laconic.core.explanation import Explanation
 from laconic.data.scan.scan import Scan
+
+
+def _has(method: str) -> Callable[[DecisionClassifier], bool]:
+    """Whether the wrapped model has a method, asked of the fitted one when there is one."""
+    return lambda self: hasattr(getattr(self, "estimator_", self.estimator), method)
 
 
 class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -261,6 +268,31 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             return decisions
         abstain = per_decision.min(axis=1) > self.reject_cost
         return _mark(decisions, abstain, self.reject_label_)
+
+    @by_blocks
+    def predict_log_proba(self, X: Any, *, prior: Any = None) -> Floats:
+        """Natural logarithm of :meth:`predict_proba`; -inf where a probability is 0."""
+        return log_of(self.predict_proba(X, prior=prior))
+
+    @available_if(_has("decision_function"))
+    @by_blocks
+    def decision_function(self, X: Any) -> Floats:
+        """What the decisions are taken by, for wrapped models that have scores themselves.
+
+        Two classes: what deciding ``classes_[1]`` is expected to save against ``classes_[0]``,
+        shape (n,); it is positive where ``predict`` says ``classes_[1]``. More classes: minus the
+        expected cost of each decision, shape (n, K).
+        """
+        per_decision = self.expected_costs(X)
+        if len(self.classes_) == 2:
+            return np.asarray(per_decision[:, 0] - per_decision[:, 1])
+        return np.negative(per_decision)
+
+    @available_if(_has("explain"))
+    def explain(self, X: Any) -> Explanation:
+        """What each variable adds to the score of the wrapped model, before costs and prior."""
+        check_is_fitted(self, "estimator_")
+        return cast("Explanation", self.estimator_.explain(X))
 
     def _read_labels(self, y: Any) -> NDArray[Any] | None:
         if y is None:

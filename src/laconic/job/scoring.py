@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.core.explanation import cell_text
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term, linear_score
 from laconic.core.progress import Step
 from laconic.data.scan.files import find_files, names_many
@@ -160,7 +161,7 @@ def write_reasons(
                 own = [column[i] for column in keys] if key else [number]
                 cells: list[Any] = [*own, decided[i], repr(float(score[i]))]
                 for t in places:
-                    value = ", ".join(_cell(table, name, i) for name in form.terms[t].columns)
+                    value = ", ".join(cell_text(table, name, i) for name in form.terms[t].columns)
                     cells += [names[t], value, repr(float(moved[i, t]))]
                 stream.write(_text_line(cells + [""] * (3 * (n_reasons - len(places)))))
 
@@ -176,16 +177,6 @@ def _moved(
     told = np.array([known.get(d, int(score[i].argmax())) for i, d in enumerate(decided.tolist())])
     rows = np.arange(len(told))
     return parts[rows, :, told], score[rows, told]
-
-
-def _cell(table: Table, name: str, i: int) -> str:
-    j = table.place(name)
-    value, texts = table.column(j)[i], table.categories[j]
-    if table.kinds[j] == "categorical":
-        if value == -1:
-            return "missing"
-        return "unknown" if value < 0 or texts is None else texts[value]
-    return "missing" if np.isnan(value) else f"{value:.12g}"
 
 
 def towards(form: AdditiveScore, positive: Any) -> AdditiveScore:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from laconic._typing import Floats, Ints
-from laconic.core.contract import Training
-from laconic.core.numeric_rows import numbers_of
+from laconic.core.contract import Training, numbers_of
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
 from laconic.kernel.kernels import Kernel, KernelRows

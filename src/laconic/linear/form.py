@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from laconic._typing import Floats
+from laconic.core.contract import numbers_of
 from laconic.core.links import Link, probabilities
-from laconic.core.numeric_rows import numbers_of
 from laconic.data.tables.columns import Table
 
 

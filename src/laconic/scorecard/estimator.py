@@ -87,7 +87,7 @@ class ScorecardClassifier(FormPrediction):
     >>> model = ScorecardClassifier().fit(payments, label)
     >>> bool(model.duality_gap_ <= 1e-6 * model.objective_)
     True
-    >>> model.explain(payments[:2]).shape == (2, len(model.form_.terms))
+    >>> model.explain(payments[:2]).contributions.shape == (2, len(model.form_.terms), 1)
     True
     """
 

@@ -1,0 +1,231 @@
+"""What ``explain`` returns in every family: what each variable adds to the score of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats
+from laconic.core.drawing import frame_of
+from laconic.core.forms import AdditiveScore
+from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import MISSING
+
+
+class Cells(Protocol):
+    """What the variables hold on a row, as text."""
+
+    def row(self, i: int) -> list[str]: ...
+
+
+@dataclass(frozen=True)
+class TableCells:
+    """Values of the columns that each variable reads; texts are made when a row is asked for."""
+
+    table: Table
+    columns: tuple[tuple[str, ...], ...]
+
+    def row(self, i: int) -> list[str]:
+        return [", ".join(cell_text(self.table, name, i) for name in own) for own in self.columns]
+
+
+def cell_text(table: Table, name: str, i: int) -> str:
+    """One cell as a reader knows it.
+
+    >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[0.5], [np.nan]]))
+    >>> cell_text(table, "x", 0), cell_text(table, "x", 1)
+    ('0.5', 'missing')
+    """
+    j = table.place(name)
+    value, texts = table.column(j)[i], table.categories[j]
+    if table.kinds[j] == "categorical":
+        if value == MISSING:
+            return "missing"
+        return "unknown" if value < 0 or texts is None else texts[value]
+    return "missing" if np.isnan(value) else f"{value:.12g}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    r"""Exact contributions of the variables to the scores of some rows.
+
+    .. math:: s_k(x_i) = b_k + \sum_v c_{ivk}
+
+    A variable is a column, or the columns that one part of the model reads together ("age x
+    income"); it has one entry, even where several terms of the model read it. With two classes
+    there is one score, that of ``classes[1]``; with K > 2 classes there are K.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The variables that the model reads, V of them.
+    classes : ndarray of shape (K,)
+    baseline : ndarray of shape (S,)
+        The score before any variable is looked at; S is 1 for two classes, else K.
+    contributions : ndarray of shape (n, V, S)
+    score : ndarray of shape (n,) or (n, K)
+
+    Examples
+    --------
+    >>> from laconic import PlainLogisticRegression
+    >>> model = PlainLogisticRegression().fit({"age": [20, 30, 40, 50]}, [0, 1, 0, 1])
+    >>> why = model.explain({"age": [25, 60]})
+    >>> why.names, np.asarray(why).shape
+    (('age',), (2, 1))
+    >>> bool(np.allclose(why.score, model.decision_function({"age": [25, 60]})))
+    True
+    """
+
+    names: tuple[str, ...]
+    classes: NDArray[Any]
+    baseline: Floats
+    contributions: Floats
+    cells: Cells
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.contributions)
+
+    @property
+    def outputs(self) -> NDArray[Any]:
+        """The class of each score."""
+        return self.classes[1:] if len(self.baseline) == 1 else self.classes
+
+    @cached_property
+    def score(self) -> Floats:
+        """Baseline plus contributions, added up in the order of the variables."""
+        total = np.repeat(self.baseline[None, :], self.n_rows, axis=0)
+        for v in range(len(self.names)):
+            total += self.contributions[:, v]
+        return total[:, 0] if total.shape[1] == 1 else total
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """(n, V) for two classes, else (n, V, K)."""
+        one = self.contributions.shape[2] == 1
+        values = self.contributions[:, :, 0] if one else self.contributions
+        return np.array(values, dtype=dtype, copy=copy)
+
+    def parts(self, row: int) -> list[str]:
+        """What each variable holds on a row: its value, or the part that the value falls in."""
+        if not -self.n_rows <= row < self.n_rows:
+            raise ValueError(f"row must be below {self.n_rows}, the number of rows; got {row}.")
+        return self.cells.row(row % self.n_rows)
+
+    def frame(self) -> Any:
+        """Named columns: row, class, baseline, one for each variable, score.
+
+        One line for each row and score; a pandas frame, or a dict of columns without pandas. A
+        column that would hide a variable of the same name has an underscore appended.
+        """
+        n, _, n_scores = self.contributions.shape
+        spread = self.contributions.transpose(0, 2, 1).reshape(n * n_scores, -1)
+        before = {
+            "row": np.repeat(np.arange(n), n_scores),
+            "class": np.tile(self.outputs, n),
+            "baseline": np.tile(self.baseline, n),
+        }
+        columns = {self._free(name): values for name, values in before.items()}
+        columns |= {name: spread[:, v] for v, name in enumerate(self.names)}
+        columns[self._free("score")] = self.score.ravel()
+        return frame_of(columns)
+
+    def _free(self, name: str) -> str:
+        while name in self.names:
+            name += "_"
+        return name
+
+    def top(self, k: int = 3, *, output: Any = None) -> Any:
+        """The k variables that move each row most, largest first: its reasons.
+
+        Parameters
+        ----------
+        k : int, default=3
+        output : object, default=None
+            The class whose score is looked at. None: the second of two classes, else the class of
+            the row's highest score.
+
+        Returns
+        -------
+        frame, as :meth:`frame`
+            Columns row, class, variable, part, contribution; k lines for each row.
+        """
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k!r}.")
+        moved, shown = self._towards(output)
+        order = np.argsort(-np.abs(moved), axis=1, kind="stable")[:, :k]
+        rows = np.repeat(np.arange(self.n_rows), order.shape[1])
+        texts = [self.cells.row(i) for i in range(self.n_rows)]
+        columns = {
+            "row": rows,
+            "class": np.repeat(shown, order.shape[1]),
+            "variable": [self.names[v] for v in order.ravel()],
+            "part": [texts[i][v] for i, v in zip(rows, order.ravel(), strict=True)],
+            "contribution": np.take_along_axis(moved, order, axis=1).ravel(),
+        }
+        return frame_of(columns)
+
+    def _towards(self, output: Any) -> tuple[Floats, NDArray[Any]]:
+        """Contributions (n, V) to the score of one class for each row, and that class."""
+        place = None if output is None else self.place_of(output)
+        if len(self.baseline) == 1:
+            # of two classes, the first one's score is minus that of the second
+            sign = -1.0 if place == 0 else 1.0
+            shown = self.classes[1 if place is None else place]
+            return sign * self.contributions[:, :, 0], np.full(self.n_rows, shown)
+        best = self.score.argmax(axis=1) if place is None else np.full(self.n_rows, place)
+        return self.contributions[np.arange(self.n_rows), :, best], self.classes[best]
+
+    def place_of(self, output: Any) -> int:
+        """Where a class stands among the classes; one that is not there is an error."""
+        known: list[Any] = self.classes.tolist()
+        if output not in known:
+            raise ValueError(f"output must be one of the classes {known}, got {output!r}.")
+        return known.index(output)
+
+
+def explain_form(
+    form: AdditiveScore,
+    classes: NDArray[Any],
+    table: Table,
+    *,
+    names: Sequence[str] | None = None,
+    cells: Cells | None = None,
+) -> Explanation:
+    """The contributions of a sum of terms; terms that read the same columns are one variable.
+
+    ``names`` names the terms one by one, which then stay apart.
+    """
+    given = form.contributions(table)
+    if names is not None:
+        columns = tuple(term.columns for term in form.terms)
+        cells = TableCells(table, columns) if cells is None else cells
+        return Explanation(tuple(names), classes, form.intercept, given, cells)
+    # a mean of two models may hold two terms of one column: they are told as one
+    places: dict[frozenset[str], int] = {}
+    variables = [places.setdefault(frozenset(term.columns), len(places)) for term in form.terms]
+    together = np.zeros((table.n_rows, len(places), form.n_scores))
+    own: dict[int, tuple[str, ...]] = {}
+    for t, v in enumerate(variables):
+        together[:, v] += given[:, t]
+        own.setdefault(v, form.terms[t].columns)
+    read = tuple(own.values())
+    shown = tuple(" x ".join(columns) for columns in read)
+    return Explanation(shown, classes, form.intercept, together, TableCells(table, read))
+
+
+def adds_up(model: Any) -> bool:
+    """Whether a model's score is a sum of terms; not known, and so not denied, before ``fit``."""
+    if not hasattr(model, "classes_"):
+        return True
+    try:
+        return isinstance(getattr(model, "form_", None), AdditiveScore)
+    except ValueError:  # a form that these parameters do not have, such as a vote of forests
+        return False
