@@ -229,7 +229,7 @@ def test_classes_against_the_rest():
                 model.decision_function(X)[:, k], one.decision_function(X), atol=1e-5
             )
         assert model.dual_coef_.shape == (3, len(model.support_))
-        assert model.excess_risk_bound_.shape == (3,)
+        assert model.duality_gap_.shape == (3,)
         np.testing.assert_array_equal(
             model.predict(X), model.classes_[model.decision_function(X).argmax(axis=1)]
         )

@@ -277,22 +277,14 @@ def test_gray_zone_is_cut_at_its_centre():
         ConvexRiskClassifier(loss="gray_zone").fit(X, y)
 
 
-class TestExcessRiskBound:
-    def test_is_psi_inverse_of_the_gap_per_unit_weight(self):
-        X, y, weight = problem("weights")
-        with pytest.warns(ConvergenceWarning, match="certified within"):
-            model = ConvexRiskClassifier(loss="squared_hinge", C=2.0, max_iter=1).fit(
-                X, labels(y), weight
-            )
-        expected = np.sqrt(model.duality_gap_ / (2.0 * weight.sum()))
-        np.testing.assert_allclose(model.excess_risk_bound_, np.minimum(expected, 1.0))
-        assert model.excess_risk_bound_[0] > 0
-
-    def test_is_small_at_the_optimum(self):
-        X, y, _ = problem("plain")
-        for loss in LOSSES:
-            model = ConvexRiskClassifier(loss=loss).fit(X, labels(y))
-            assert 0 <= model.excess_risk_bound_[0] < 1e-3
+def test_no_bound_on_the_error_rate_is_read_off_the_gap():
+    """Two kinds of row, hinge: the certified optimum errs more often than the best function."""
+    X = np.repeat([[0.0], [1.0], [2.0]], [30, 10, 30], axis=0)
+    y = np.repeat([1, 0, 1], [30, 10, 30])
+    model = ConvexRiskClassifier(loss="hinge").fit(X, y)
+    assert model.duality_gap_[0] <= 1e-8 * model.objective_[0]
+    assert np.mean(model.predict(X) != y) > 0.1  # the best function of the row never errs
+    assert not [name for name in vars(model) if "bound" in name or "excess" in name]
 
 
 class _Steep:
@@ -326,7 +318,7 @@ def test_a_loss_of_ones_own_is_used_or_refused():
     # scores halve and the penalty counts four times less
     peer = ConvexRiskClassifier(C=4.0).fit(X, labels(y))
     np.testing.assert_allclose(2 * model.coef_, peer.coef_, rtol=1e-3)
-    assert 0 <= model.excess_risk_bound_[0] < 1e-3
+    assert 0 <= model.duality_gap_[0] <= 1e-8 * model.objective_[0]
     with pytest.raises(ValueError, match="slope 1 at 0"):
         ConvexRiskClassifier(loss=_WrongWay()).fit(X, labels(y))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import xlog1py, xlogy
 
 from laconic import check_calibrated
 from laconic.core.calibration import calibration_function, excess_error_bound, zone_psi
@@ -203,6 +204,37 @@ def test_gray_zone_psi_is_its_definition(zone):
     excess = np.array([1e-4, 1e-2])
     assert np.all(back <= excess * (1 + 1e-9))
     assert np.all(zone_psi(loss, bound[1:]) >= excess * (1 - 1e-9))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [*MARGIN, TruncatedLogistic(0.3, 0.7), TruncatedLogistic(0.2, 0.4), TruncatedLogistic(0, 0.3)],
+    ids=str,
+)
+def test_excess_error_bound_covers_thousands_of_populations(loss):
+    """The error rate of a score exceeds that of the best function by at most the bound."""
+    draw = np.random.default_rng(1)
+    mass = draw.dirichlet(np.ones(3), size=3000)
+    eta = draw.beta(0.5, 0.5, size=mass.shape)
+    centre = loss.centre if isinstance(loss, TruncatedLogistic) else 0.5
+    cut = np.log(centre / (1 - centre))
+    spread = draw.choice([0.01, 1.0, 5.0], size=(len(mass), 1))
+    score = cut + spread * draw.normal(size=mass.shape)
+    # a miss weighs 2 (1 - c) and a false alarm 2 c: the plain error rate for c = 1/2
+    missed, alarm = 2 * (1 - centre) * eta, 2 * centre * (1 - eta)
+    paid = np.where(score > cut, alarm, missed) - np.minimum(alarm, missed)
+    if isinstance(loss, TruncatedLogistic):
+        best = np.clip(eta, loss.p_min, loss.p_max)
+        least = -xlogy(eta, best) - xlog1py(1 - eta, -best)
+    else:
+        least = loss.value(0.0) - loss.psi(2 * eta - 1)
+    one = np.ones_like(eta)
+    risk = eta * loss.value(score, one) + (1 - eta) * loss.value(score, -one)
+    bound = excess_error_bound(loss, (mass * (risk - least)).sum(axis=1))
+    excess_error = (mass * paid).sum(axis=1)
+    assert np.all(excess_error <= bound + 1e-12)
+    assert np.mean(bound < 1.0) > 0.1
+    assert np.mean(excess_error > 0.5 * bound) > 0.01
 
 
 class TestCheckCalibrated:

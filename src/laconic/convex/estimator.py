@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats, Ints
 from laconic.convex.solver import solve_certified, solve_joint_logistic
-from laconic.core.calibration import check_calibrated, excess_error_bound
+from laconic.core.calibration import check_calibrated
 from laconic.core.contract import (
     Accepts,
     Interval,
@@ -180,12 +180,6 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         With a kernel: the road taken, and the width used.
     duality_gap_ : ndarray of shape (1,) or (n_classes,)
         Each objective is at most this far above its minimum.
-    excess_risk_bound_ : ndarray of shape (1,) or (n_classes,)
-        psi^{-1}(gap / (C sum s)), with psi the calibration function of the loss: what stopping the
-        optimiser early may cost in error rate on the training rows. It compares with the best model
-        of the same penalised family, and assumes that this best model decides like the pointwise
-        minimiser of the loss; it is not a bound against the best possible classifier. For "joint"
-        it is sqrt(2 gap / (C sum s)), by Pinsker's inequality.
     objective_ : ndarray
     n_iter_ : ndarray of int
     classes_ : ndarray of shape (n_classes,)
@@ -281,7 +275,7 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
                 each = enumerate(sides)
                 found = [self._solve_one(loss, matrix, side, weight, k) for k, side in each]
             self._store_linear(found, loss)
-        self._store_certificates(found, loss, float(weight.sum()), joint)
+        self._store_certificates(found)
         return self
 
     def _fit_scanned(self, training: ScannedTraining, loss: Any) -> ConvexRiskClassifier:
@@ -295,8 +289,7 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         fit = fit_scanned(task, loss, positives, self._start(width, len(positives)))
         found = [one.warn_if_short(type(self).__name__) for one in fit.solutions]
         self._store_linear(found, loss)
-        total = float(training.source.class_weights().sum())  # type: ignore[attr-defined]
-        self._store_certificates(found, loss, total, joint=False)
+        self._store_certificates(found)
         return self
 
     def _read_loss(self) -> Any:
@@ -380,17 +373,10 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         link = ("logit" if len(found) == 1 else "ovr-logit") if plain else "identity"
         self._store_form(tuple(self.classes_), self.intercept_, link)
 
-    def _store_certificates(
-        self, found: list[Solution], loss: Any, total: float, joint: bool
-    ) -> None:
+    def _store_certificates(self, found: list[Solution]) -> None:
         self.duality_gap_ = np.array([solution.gap for solution in found])
         self.objective_ = np.array([solution.value for solution in found])
         self.n_iter_ = np.array([solution.n_iter for solution in found])
-        excess = self.duality_gap_ / (self.C * total)
-        if joint:
-            self.excess_risk_bound_ = np.minimum(np.sqrt(2.0 * excess), 1.0)
-        else:
-            self.excess_risk_bound_ = excess_error_bound(loss, excess)
 
     def decision_function(self, X: Any) -> Floats:
         """Score of the second class (two classes) or of each class; zero is the cut."""

@@ -5,7 +5,9 @@ For a margin loss phi, with eta the probability of the class +1,
     H(eta) = inf_f  eta phi(f) + (1 - eta) phi(-f)
     psi(theta) = phi(0) - H((1 + theta) / 2)
 
-and psi(R(f) - R*) <= R_phi(f) - R_phi* (Bartlett, Jordan and McAuliffe, 2006, theorem 1). For a
+and psi(R(f) - R*) <= R_phi(f) - R_phi* (Bartlett, Jordan and McAuliffe, 2006, theorem 1). Both R*
+and R_phi* are infima over *all* functions of the row. The optimum of a penalised or linear family
+is larger than R_phi*, so a duality gap is no excess in this sense and bounds no error rate. For a
 convex phi this holds with psi(theta) > 0 for theta > 0 exactly when phi is differentiable at 0 with
 phi'(0) < 0 (their theorem 2); then the infimum over scores of the wrong sign is phi(0).
 """
@@ -67,16 +69,16 @@ def _smallest_risk(phi: Loss, eta: Floats) -> Floats:
     return best
 
 
-def invert_psi(psi: Callable[[Floats], Floats], excess: ArrayLike) -> Floats:
-    """The largest theta in [0, 1] with psi(theta) <= excess, for psi convex and increasing."""
+def invert_psi(psi: Callable[[Floats], Floats], excess: ArrayLike, most: float = 1.0) -> Floats:
+    """The largest theta in [0, most] with psi(theta) <= excess, for psi convex and increasing."""
     excess = np.asarray(excess, dtype=np.float64)
-    low, high = np.zeros_like(excess), np.ones_like(excess)
+    low, high = np.zeros_like(excess), np.full_like(excess, most)
     for _ in range(60):
         middle = (low + high) / 2.0
         below = psi(middle) <= excess
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     # the upper end, so that rounding can only loosen the bound
-    return np.where(psi(np.ones_like(excess)) <= excess, 1.0, high)
+    return np.where(psi(np.full_like(excess, most)) <= excess, most, high)
 
 
 def zone_psi(loss: TruncatedLogistic, theta: ArrayLike) -> Floats:
@@ -104,6 +106,13 @@ def _zone_side(loss: TruncatedLogistic, theta: Floats, side: float) -> Floats:
 def excess_error_bound(loss: Any, excess: ArrayLike) -> Floats:
     """psi^{-1}(excess): what an excess of the convex risk may cost in error rate, at most.
 
+    ``excess`` is over the least convex risk of all functions, which needs the class probabilities
+    of every row; a duality gap is not such an excess.
+
+    >>> from laconic.core.losses import HingeLoss
+    >>> float(excess_error_bound(HingeLoss(), 0.1))
+    0.1
+
     Uses the loss's own ``psi_inverse``; for a gray zone that is not symmetric the sum of both
     sides' inverses, because their maximum is not concave and the theorem averages over rows; for
     any other loss psi by numerical minimisation.
@@ -112,11 +121,13 @@ def excess_error_bound(loss: Any, excess: ArrayLike) -> Floats:
     if hasattr(loss, "psi_inverse"):
         return np.asarray(loss.psi_inverse(excess))
     if isinstance(loss, TruncatedLogistic):
-        above = invert_psi(lambda theta: _zone_side(loss, theta, 1.0), excess)
+        # a row costs at most 2 (1 - c) when it is missed and 2 c when it is a false alarm
+        missed, alarm = 2.0 * (1.0 - loss.centre), 2.0 * loss.centre
+        above = invert_psi(lambda theta: _zone_side(loss, theta, 1.0), excess, missed)
         if loss.p_min + loss.p_max == 1.0:
             return above
-        below = invert_psi(lambda theta: _zone_side(loss, theta, -1.0), excess)
-        return np.minimum(above + below, 1.0)
+        below = invert_psi(lambda theta: _zone_side(loss, theta, -1.0), excess, alarm)
+        return np.minimum(above + below, max(missed, alarm))
     return invert_psi(
         lambda t: calibration_function(lambda m: loss.value(m, np.ones_like(m)), t), excess
     )

@@ -130,7 +130,7 @@ class Sentences:
             values["of"] = (
                 "" if scale is None else self.say("gap_of", objective=number.short(scale))
             )
-        elif kind in ("pac_bayes", "c_bound", "compression", "excess_risk"):
+        elif kind in ("pac_bayes", "c_bound", "compression"):
             values["value"] = number.percent(entry["value"])
             values["name"] = entry.get("name")
             sentence = "pac_bayes_each" if entry.get("each_class") else sentence

@@ -20,7 +20,7 @@ def certificates_of(rows: Measured, cost: float, cost_se: float) -> list[dict[st
     """One dict for each certificate: ``kind``, ``value`` and what its sentence needs.
 
     Kinds: "measured" (an interval for the cost), "gap", "edited", "pac_bayes", "c_bound",
-    "minimax", "held_out_risks", "compression", "excess_risk".
+    "minimax", "held_out_risks", "compression".
     """
     model = rows.inner
     reach = float(norm.ppf(0.5 + CONFIDENCE / 2)) * cost_se
@@ -39,9 +39,6 @@ def certificates_of(rows: Measured, cost: float, cost_se: float) -> list[dict[st
     compression = _largest(model, "compression_")
     if compression is not None:
         found.append({"kind": "compression", "value": compression})
-    excess = _largest(model, "excess_risk_bound_")
-    if excess is not None:
-        found.append({"kind": "excess_risk", "value": excess})
     return found
 
 

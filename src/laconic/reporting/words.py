@@ -283,15 +283,6 @@ _WORDS: dict[str, tuple[str, str]] = {
         "nothing for the training rows; near zero means that the variables say little.",
         "rien pour les lignes d'apprentissage ; proche de zéro, les variables disent peu.",
     ),
-    "excess_risk_t": ("Price of the surrogate loss", "Prix de la perte de substitution"),
-    "excess_risk_s": (
-        "Stopping where the fit stopped adds at most {value} to the error rate on the training rows of the best score of this family.",
-        "S'arrêter là où l'apprentissage s'est arrêté ajoute au plus {value} au taux d'erreur, sur les lignes d'apprentissage, du meilleur score de cette famille.",
-    ),
-    "excess_risk_a": (
-        "the best score of the family decides like the pointwise minimiser of its loss; it says nothing of the best possible classifier.",
-        "le meilleur score de la famille décide comme le minimiseur ponctuel de sa perte ; rien n'est dit du meilleur classifieur possible.",
-    ),
     # candidates
     "size_lead": (
         "All the candidates that were compared. Lower is cheaper, further left is shorter to read; bars are one standard error. The chosen one is marked.",
