@@ -34,6 +34,7 @@ from laconic import (
 from laconic.data.demo import make_payments
 from laconic.reporting.curves import PRIOR_STEPS, RATIO_STEPS, STEP, ceiling, mix, play
 from laconic.reporting.render import to_html, to_markdown, to_terminal
+from laconic.reporting.sentences import Sentences
 from laconic.reporting.summary import compact, summarise
 from laconic.reporting.words import LANGUAGES, words
 from report_rows import EVIL, hostile_model
@@ -489,3 +490,36 @@ def test_the_candidates_are_drawn_where_they_are():
     assert CandidatesDisplay.from_estimator(Compared()).chosen.all()
     with pytest.raises(ValueError, match="has no comparison_"):
         CandidatesDisplay.from_estimator(object())
+
+
+def test_a_baseline_is_called_by_its_name():
+    from sklearn.dummy import DummyClassifier
+
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 2))
+    y = (X[:, 0] + draw.normal(size=300) > 0.5).astype(int)
+    model = SparseAdditiveClassifier(group_penalty=0.01).fit(X, y)
+    for baseline, name in [
+        (DummyClassifier(strategy="prior"), "DummyClassifier"),
+        (LogisticRegression(), "plain logistic regression"),
+    ]:
+        found = report(model, X, y, baseline=baseline.fit(X, y))
+        assert name in dict(Sentences(found.summary).rules())
+        assert name in found.to_html()
+
+
+def test_the_page_and_the_card_speak_of_the_positive_class():
+
+    draw = np.random.default_rng(0)
+    X = {"x": draw.normal(size=400)}
+    y = np.where(X["x"] + 0.3 * draw.normal(size=400) > 1, "bad", "ok")
+    model = SparseAdditiveClassifier(group_penalty=0.01).fit(X, y)
+    found = report(model, X, y)
+    form = found.summary["model"]["form"]
+    assert found.summary["positive"] == "bad"
+    assert form["classes"] == ["ok", "bad"]
+    assert form["intercept"] == (-model.form_.intercept).tolist()
+    values = np.array(form["terms"][0]["values"])[:, 0]
+    assert values[-2] > values[0]  # a large x speaks for "bad"
+    assert "score is for “bad”" in found.to_html()
+    assert all(one["says"] for one in compact(found.summary)["certificates"])

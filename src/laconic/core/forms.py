@@ -279,6 +279,13 @@ def term_from_dict(data: Mapping[str, Any]) -> Term:
     return SlotTerm(tuple(data["columns"]), axes, data["values"])
 
 
+def _negative(term: Term) -> Term:
+    if isinstance(term, LineTerm):
+        assert term.missing is not None
+        return replace(term, slope=-term.slope, missing=-term.missing)
+    return replace(term, values=-term.values)
+
+
 @dataclass(frozen=True)
 class AdditiveScore:
     """score_k(x) = intercept_k + sum of terms; one score for two classes, K for K classes.
@@ -362,6 +369,23 @@ class AdditiveScore:
 
     def with_term(self, t: int, term: Term) -> AdditiveScore:
         return replace(self, terms=(*self.terms[:t], term, *self.terms[t + 1 :]))
+
+    def reversed(self) -> AdditiveScore:
+        """The same model of two classes, its score that of the other class.
+
+        >>> model = AdditiveScore(("no", "yes"), np.array([1.5]), ())
+        >>> model.reversed().classes, model.reversed().intercept.tolist()
+        (('yes', 'no'), [-1.5])
+        """
+        if self.n_scores != 1 or len(self.classes) != 2:
+            raise ValueError("Only a score of two classes can be that of the other class.")
+        return replace(
+            self,
+            classes=self.classes[::-1],
+            intercept=-self.intercept,
+            terms=tuple(_negative(term) for term in self.terms),
+            calibration=self.calibration and tuple((a, -b) for a, b in self.calibration),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts, lists: ``json.dumps`` keeps every bit."""

@@ -7,7 +7,6 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -183,15 +182,7 @@ def towards(form: AdditiveScore, positive: Any) -> AdditiveScore:
     """The same score with its sign turned, when the positive one of two classes is the first."""
     if form.n_scores > 1 or positive is None or str(form.classes[0]) != str(positive):
         return form
-    terms = tuple(_turned(term) for term in form.terms)
-    return replace(form, classes=form.classes[::-1], intercept=-form.intercept, terms=terms)
-
-
-def _turned(term: Term) -> Term:
-    if isinstance(term, LineTerm):
-        assert term.missing is not None
-        return replace(term, slope=-term.slope, missing=-term.missing)
-    return replace(term, values=-term.values)
+    return form.reversed()
 
 
 def model_in_words(model: DecisionClassifier, positive: Any = None) -> str:

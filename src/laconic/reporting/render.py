@@ -46,7 +46,14 @@ def to_html(summary: dict[str, Any], *, title: str, language: str = "en") -> str
             f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'; "
             "base-uri 'none'; form-action 'none'"
         ),
-        "data": Markup(embedded({"summary": _page_data(summary), "words": said.words})),
+        "data": Markup(
+            embedded(
+                {
+                    "summary": _page_data(summary),
+                    "words": said.words | {"plain": said.other_name()},
+                }
+            )
+        ),
     }
     return _environment().get_template("report.html.j2").render(values)
 

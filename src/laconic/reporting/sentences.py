@@ -49,10 +49,16 @@ class Sentences:
         ]
 
     def _baseline_name(self, key: str) -> str:
-        known = {"the likeliest class": "likeliest", "plain model": "plain"}
-        if key in known:
-            return self.words[known[key]]
+        if key == "the likeliest class":
+            return self.words["likeliest"]
+        if key == "plain model":
+            return self.other_name()
         return self.quoted(key.removeprefix("always "))
+
+    def other_name(self) -> str:
+        """The model that was handed over to compare with."""
+        name = self.summary.get("baseline_name")
+        return self.words["plain"] if name is None else clipped(name, 40)
 
     def verdict(self) -> str:
         cost = self.summary["expected_cost"]
@@ -165,8 +171,8 @@ class Sentences:
                 return f"{text} {self.words['model_large']}"
             if len(model["form"]["intercept"]) > 1:
                 return f"{text} {self.words['score_of_each']}"
-            last = clipped(self.summary["classes"][-1], 40)
-            return f"{text} {self.say('score_of', name=last)}"
+            positive = clipped(self.summary["positive"], 40)
+            return f"{text} {self.say('score_of', name=positive)}"
         if model["kind"] == "rules":
             return self.say("model_rules", family=family, rules=whole(model["n_rules"]))
         if model["kind"] == "profiles":

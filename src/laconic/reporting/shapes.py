@@ -101,7 +101,10 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
         "form": None,
         "what_if": False,
     }
-    embedded = form.to_dict() | {"terms": terms}
+    shown = form.reversed() if form.n_scores == 1 and k == 0 else form
+    if shown is not form:  # the page speaks of the score of the positive class
+        terms = [told | drawn.to_dict() for told, drawn in zip(terms, shown.terms, strict=True)]
+    embedded = shown.to_dict() | {"terms": terms}
     columns = [_describe_column(name, form, table) for name in form.columns]
     if len(json.dumps([embedded, columns])) > LARGEST_FORM:
         return found

@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
 from laconic.reporting.measured import Measured, decision_model, measure
+from laconic.reporting.sentences import Sentences
 from laconic.reporting.shapes import describe_model, form_of, map_rows
 
 CONFIDENCE = 0.95
@@ -186,6 +187,7 @@ def summarise(
         "prior_factors": _prior_factors(rows),
         **spread,
         "baselines": _baselines(rows, sliders),
+        "baseline_name": None if baseline is None else _baseline_name(baseline),
         **_threshold_numbers(rows, k, sliders),
         "certificates": certificates_of(rows, spread["expected_cost"], spread["expected_cost_se"]),
         "comparison": columns_of(comparison),
@@ -210,6 +212,11 @@ def summarise(
 def compact(summary: dict[str, Any]) -> dict[str, Any]:
     """The summary without what only the page needs, nor the seconds that change at every run."""
     found = {key: value for key, value in summary.items() if key not in BULKY}
+    # in words too: a model card is written where this room is not
+    proofs = Sentences(summary).proofs()
+    found["certificates"] = [
+        entry | words for entry, words in zip(summary["certificates"], proofs, strict=True)
+    ]
     if found["comparison"] is not None:
         kept = {k: v for k, v in found["comparison"].items() if k != "fit_seconds"}
         found["comparison"] = kept
@@ -275,6 +282,16 @@ def _baselines(rows: Measured, sliders: Any) -> dict[str, float]:
     if sliders is not None and len(sliders["rules"]) > 1:
         found["plain model"] = play(sliders, rule=1)["cost"]
     return found
+
+
+def _baseline_name(model: Any) -> str | None:
+    """None for plain logistic regression, which every language has words for; else its class."""
+    inner = getattr(model, "estimator_", model)
+    steps = getattr(inner, "steps", None)  # a pipeline is named after its last step
+    inner = steps[-1][1] if steps else inner
+    plain = ("PlainLogisticRegression", "LogisticRegression", "LogisticRegressionCV")
+    name = type(inner).__name__
+    return None if name in plain else name
 
 
 def _threshold_numbers(rows: Measured, k: int, sliders: Any) -> dict[str, Any]:

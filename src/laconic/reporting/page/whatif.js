@@ -81,7 +81,9 @@ function whatIfPanel(host, data, w) {
     }
     wrong.textContent = "";
     const found = scoreOf(form, cells);
-    const proba = corrected(found.raw, rule.factors);
+    // a score of two classes is that of the positive one, which may be the first of the classes
+    const raw = many === 2 && data.classes[0] === data.positive ? [found.raw[1], found.raw[0]] : found.raw;
+    const proba = corrected(raw, rule.factors);
     const { best } = decide(proba, rule.costs, data.reject_cost);
     says.dataset.value = best === null ? "-1" : String(best);
     says.replaceChildren(best === null ? w.abstained : named(data.classes[best], 60));
@@ -91,8 +93,8 @@ function whatIfPanel(host, data, w) {
       show(el("td", { id: `w-probability-${k}` }), proba[k], inPercent)))));
     const lead = found.scores.length === 1 ? 0 : best === null ? 0 : best;
     show(score, found.scores[lead], inShort);
-    const spoken = found.scores.length === 1 ? many - 1 : lead;
-    towards.textContent = fill(w.w_towards, { name: clip(data.classes[spoken], 40) });
+    const spoken = found.scores.length === 1 ? data.positive : data.classes[lead];
+    towards.textContent = fill(w.w_towards, { name: clip(spoken, 40) });
     const parts = found.parts.map((part, t) => [form.terms[t].columns.map((c) => clip(c, 40)).join(" × "), part[lead]]);
     parts.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const top = parts.slice(0, 8).filter((p) => p[1] !== 0);
