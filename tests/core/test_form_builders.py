@@ -9,7 +9,7 @@ import laconic
 from laconic import AdditiveScore
 from laconic.bayes.criterion import posterior, smoothed
 from laconic.data.tables.columns import Table
-from laconic.linear.plain import design
+from laconic.linear.design import design
 from laconic.modl.form import slots_of_side
 from laconic.modl.partition import Groups, Intervals
 from laconic.votes.fit import NoFormError, trust_of
@@ -69,7 +69,8 @@ def test_form_of_mixed_columns_has_the_models_probabilities(name: str, n_classes
 def _own(model, table) -> np.ndarray:
     """Probabilities by the family's own arithmetic, not through its form."""
     if isinstance(model, laconic.PlainLogisticRegression):
-        scores = design(model.columns_, table) @ model.coef_.T + model.intercept_
+        raw = design(model.columns_, table, standard=False)
+        scores = raw @ model.coef_.T + model.intercept_
         scores = np.hstack([0 * scores, scores]) if scores.shape[1] == 1 else scores
         return posterior(scores)
     if hasattr(model, "score_"):

@@ -163,10 +163,12 @@ def fit_multinomial(task: Task, loss: TruncatedMultinomial, start: Floats | None
     from laconic.linear.multinomial import solve_multinomial
 
     width = task.X.shape[1] * len(loss.caps)
-    if width > 2 * WIDEST_DENSE or task.solver in ("paper", "newton-cg"):
+    kinked = any(cap < 1.0 for cap in loss.caps)
+    if (kinked and width > 2 * WIDEST_DENSE) or task.solver in ("paper", "newton-cg"):
         raise ValueError(
-            f"The joint multinomial is solved by 'newton' for at most {2 * WIDEST_DENSE} "
-            f"coefficients (here {width}, solver={task.solver!r}); use multi_class='ovr'."
+            "The joint multinomial is solved by 'newton', with caps for at most "
+            f"{2 * WIDEST_DENSE} coefficients (here {width}, solver={task.solver!r}); use "
+            "multi_class='ovr'."
         )
     found = solve_multinomial(
         ArraySource(task.X, task.y, task.weight),

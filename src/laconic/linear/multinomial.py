@@ -25,10 +25,13 @@ from laconic.core.gray_zone import TruncatedMultinomial
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Block, Source
 from laconic.linear.kink_qp import KinkStep, kink_step
-from laconic.linear.rows import dense
+from laconic.linear.newton_cg import conjugate_gradients
+from laconic.linear.rows import dense, squares
 
 _ROUNDS = 6
 _CHUNK_ROWS = 4_096
+MOST_IN_ONE_MATRIX = 500
+"""Coefficients up to which a likelihood without kinks is solved with its Hessian in memory."""
 
 
 @dataclass
@@ -63,6 +66,8 @@ def solve_multinomial(
     ``share`` (theta per row), ``scores``, ``on_kink`` and ``trace``.
     """
     newton = _Newton(source, loss, C, fit_intercept)
+    if newton.n_classes * newton.width > MOST_IN_ONE_MATRIX and not newton.kinked.any():
+        newton = _WideNewton(source, loss, C, fit_intercept)
     return newton.run(start, tol, max_iter)
 
 
@@ -300,6 +305,50 @@ class _Newton:
         dual = self._transposed(moved * (self.weight * share)[:, None])
         apart = place.W[:, :-1] + dual[:, :-1]
         return float(self.weight @ np.maximum(price, 0.0)) + 0.5 * float((apart**2).sum())
+
+
+class _WideNewton(_Newton):
+    """Without kinks no Hessian is needed: conjugate gradients by products with X and X'."""
+
+    def _advance(self, place: _Place) -> tuple[_Place, float]:
+        P = softmax(place.F, axis=1)
+        G = self._transposed(_plain_slope(place.F, self.y) * self.weight[:, None])
+        G[:, :-1] += place.W[:, :-1]
+        bend = P * (1.0 - P) * self.weight[:, None]
+        diagonal = self._squares(bend)
+        diagonal[:, :-1] += 1.0
+        # scores only know differences of intercepts, and a class may be all but certain
+        light = 1e-9 * float(self.weight.sum())
+        diagonal[:, -1] += light
+        if not self.fit_intercept:
+            G[:, -1] = 0.0
+
+        def product(flat: Floats) -> Floats:
+            p = flat.reshape(G.shape)
+            dF = self._scores(p)
+            dF -= (P * dF).sum(axis=1, keepdims=True)
+            out = self._transposed(P * dF * self.weight[:, None])
+            out[:, :-1] += p[:, :-1]
+            out[:, -1] = out[:, -1] + light * p[:, -1] if self.fit_intercept else 0.0
+            return out.ravel()
+
+        size = float(np.sqrt((G**2).sum()))
+        # a residual that falls faster than the gradient makes the last steps fast ones
+        share = min(0.1, size / (1.0 + place.value))
+        p = conjugate_gradients(product, -G.ravel(), diagonal.ravel(), share * size)
+        length, new = self._search(place, p.reshape(G.shape), self._scores(p.reshape(G.shape)))
+        return new, length
+
+    def _squares(self, U: Floats) -> Floats:
+        """K x (d + 1): sum_i U_ik (x_i^2, 1)."""
+
+        def part(block: Block) -> Floats:
+            U_here = U[block.rows]
+            out: Floats = np.c_[np.asarray(squares(block.X).T @ U_here).T, U_here.sum(axis=0)]
+            return out
+
+        out: Floats = self.source.sum(part)
+        return out
 
 
 def _plain_slope(F: Floats, y: Ints) -> Floats:

@@ -7,6 +7,7 @@ conjugate gradients. The certificate is that of :mod:`laconic.linear.newton`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -21,6 +22,33 @@ from laconic.linear.rows import LinearRows
 _SHARPEN = 8.0
 _SHARPEST = 1e8
 _PROBLEMS = 20
+
+
+def conjugate_gradients(
+    product: Callable[[Floats], Floats], right: Floats, diagonal: Floats, enough: float
+) -> Floats:
+    """About the x with ``product(x) = right``, a residual of norm ``enough`` or 250 products away.
+
+    ``product`` multiplies by a symmetric positive matrix, whose ``diagonal`` scales the steps.
+    """
+    x = np.zeros_like(right)
+    r = right.copy()
+    s = r / diagonal
+    direction = s.copy()
+    rs = float(r @ s)
+    for _ in range(250):
+        Ad = product(direction)
+        bend = float(direction @ Ad)
+        if bend <= 0 or rs <= 0:
+            break
+        x += (rs / bend) * direction
+        r -= (rs / bend) * Ad
+        if float(np.sqrt(r @ r)) <= enough:
+            break
+        s = r / diagonal
+        rs, old = float(r @ s), rs
+        direction = s + (rs / old) * direction
+    return x
 
 
 @dataclass
@@ -150,26 +178,8 @@ class _Multipliers:
             out[-1] = out[-1] + light * p[-1] if self.fit_intercept else p[-1]
             return out
 
-        p = np.zeros_like(gradient)
-        r = -gradient
-        s = r / diagonal
-        direction = s.copy()
-        rs = float(r @ s)
         size = float(np.sqrt(gradient @ gradient))
-        enough = 0.1 * size
-        for _ in range(250):
-            Ad = product(direction)
-            bend = float(direction @ Ad)
-            if bend <= 0:
-                break
-            p += (rs / bend) * direction
-            r -= (rs / bend) * Ad
-            if float(np.sqrt(r @ r)) <= enough:
-                break
-            s = r / diagonal
-            rs, old = float(r @ s), rs
-            direction = s + (rs / old) * direction
-        return p
+        return conjugate_gradients(product, -gradient, diagonal, 0.1 * size)
 
     def _search(
         self, point: Floats, here: _Smoothed, p: Floats, dz: Floats, tilt: float, value: float

@@ -1,135 +1,31 @@
-"""The fitted form of a linear score on mixed columns."""
+"""Plain logistic regression on a table as it comes: the baseline every model is compared with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
-from laconic._typing import Floats
-from laconic.core.contract import Interval, fit_context
+from laconic.core.contract import Interval, Training, fit_context
 from laconic.core.form_prediction import FormPrediction
-from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term, plain_label
+from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
 from laconic.core.links import Link
 from laconic.data.source import one_blas_thread
-from laconic.data.tables.axes import CategoryAxis
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import MISSING
-
-
-def design_form(
-    columns: Sequence[Any],
-    schema: Schema,
-    coef: Floats,
-    intercept: Floats,
-    classes: NDArray[Any],
-    link: Link,
-) -> AdditiveScore:
-    """A linear score on the design matrix of :func:`laconic.linear.plain.design`."""
-    terms: list[Term] = []
-    start = 0
-    for name, texts, column in zip(schema.names, schema.categories, columns, strict=True):
-        own = coef[:, start : start + column.width].T
-        start += column.width
-        if not own.any():
-            continue
-        silent = np.zeros((1, own.shape[1]))
-        missing = own[-1:] if column.has_missing else silent
-        if column.kind == "categorical":
-            axis = CategoryAxis(tuple((text,) for text in texts or ()))
-            levels = own[: column.n_levels]
-            terms.append(SlotTerm((name,), (axis,), np.concatenate([levels, silent, missing])))
-        else:
-            terms.append(LineTerm(name, own[0] / column.scale, column.centre, missing[0]))
-    labels = tuple(plain_label(c) for c in classes)
-    return AdditiveScore(labels, np.array(intercept), tuple(terms), link)
-
-
-# Plain logistic regression on a table as it comes: the baseline every model is compared with.
-
-
-@dataclass(frozen=True)
-class LinearColumn:
-    """How one column enters a linear score.
-
-    Numeric: ``(x - centre) / scale``, and a missing cell counts as ``centre`` plus an indicator
-    of its own where the training column had missing cells. Categorical: one indicator per level,
-    the missing level included where it was seen; an unseen level counts as no level.
-    """
-
-    kind: str
-    centre: float
-    scale: float
-    n_levels: int
-    has_missing: bool
-
-    @property
-    def width(self) -> int:
-        return (self.n_levels if self.kind == "categorical" else 1) + self.has_missing
-
-    def write(self, values: NDArray[Any], out: NDArray[np.float64]) -> None:
-        """Fill ``out`` (rows x width) with the column's share of the design matrix."""
-        if self.kind != "categorical":
-            gone = np.isnan(values)
-            # the difference of halves does not overflow where that of the numbers would
-            halves = 2.0 * (values / 2.0 / self.scale - self.centre / 2.0 / self.scale)
-            out[:, 0] = np.where(gone, 0.0, halves)
-            if self.has_missing:
-                out[:, 1] = gone
-            return
-        rows = np.flatnonzero(values >= 0)
-        out[rows, values[rows]] = 1.0
-        if self.has_missing:
-            out[:, -1] = values == MISSING
-
-
-def linear_columns(table: Table, weight: NDArray[np.float64]) -> tuple[LinearColumn, ...]:
-    """Centres (weighted means), scales (weighted deviations) and levels of every column."""
-    found = []
-    for j, kind in enumerate(table.kinds):
-        values = table.column(j)
-        if kind == "categorical":
-            levels = len(table.categories[j] or ())
-            found.append(LinearColumn(kind, 0.0, 1.0, levels, bool((values == MISSING).any())))
-            continue
-        seen = ~np.isnan(values)
-        centre, scale = _centre_and_scale(values[seen], weight[seen])
-        found.append(LinearColumn(kind, centre, scale, 0, not bool(seen.all())))
-    return tuple(found)
-
-
-def _centre_and_scale(
-    values: NDArray[np.float64], weight: NDArray[np.float64]
-) -> tuple[float, float]:
-    if not len(values):
-        return 0.0, 1.0
-    unit = float(np.abs(values).max()) or 1.0
-    share = weight / weight.sum()
-    centre = float(share @ (values / unit))
-    spread = float(np.sqrt(share @ (values / unit - centre) ** 2))
-    return centre * unit, (spread * unit if spread > 1e-12 else unit)
-
-
-def design(columns: tuple[LinearColumn, ...], table: Table) -> NDArray[np.float64]:
-    """The design matrix of a linear score, without the intercept."""
-    out = np.zeros((table.n_rows, sum(column.width for column in columns)))
-    start = 0
-    for j, column in enumerate(columns):
-        column.write(table.column(j), out[:, start : start + column.width])
-        start += column.width
-    return out
+from laconic.linear.design import design, design_form, in_own_units, linear_columns
+from laconic.linear.fit import Fit, Task, fit_binary, fit_multinomial, stacked
 
 
 class PlainLogisticRegression(FormPrediction):
-    """Logistic regression on mixed columns: standardised numbers, one indicator per level.
+    r"""Logistic regression on mixed columns: standardised numbers, one indicator per level.
 
-    scikit-learn's :class:`~sklearn.linear_model.LogisticRegression` fits the coefficients; this
-    class only prepares the table. It is the baseline of every comparison in the library.
+    .. math:: \min_{w, b}\ \tfrac12 |w|^2 + C \sum_i s_i \log(1 + e^{-y_i (w \cdot x_i + b)})
+
+    and the multinomial likelihood for more than two classes, where x holds the numbers in units
+    of their deviation and the indicators. Levels that weigh less than five rows share one
+    coefficient, and so do texts that were never seen. It is the baseline of every comparison in
+    the library.
 
     Parameters
     ----------
@@ -137,15 +33,20 @@ class PlainLogisticRegression(FormPrediction):
         Inverse strength of the quadratic penalty.
     max_iter : int, default=100
         Newton iterations allowed.
-    tol : float, default=1e-8
-        Largest gradient at which the optimiser stops.
+    tol : float, default=1e-10
+        Stop when ``duality_gap_ <= tol * objective_``.
 
     Attributes
     ----------
     columns_ : tuple of LinearColumn
         How each column enters the score.
-    coef_, intercept_ : ndarray
-        Coefficients of the design matrix, as in scikit-learn.
+    design_names_ : ndarray of str
+        Names of the columns of :meth:`design`.
+    coef_, intercept_ : ndarray of shape (1, n_design) and (1,), or (n_classes, ...)
+        ``design(X) @ coef_.T + intercept_`` is the score: coefficients of the numbers in their own
+        units, whatever units the penalty saw.
+    objective_, duality_gap_ : float
+        The least possible objective lies within ``duality_gap_`` below ``objective_``.
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
@@ -159,6 +60,9 @@ class PlainLogisticRegression(FormPrediction):
     >>> model = PlainLogisticRegression().fit(payments, label)
     >>> model.predict_proba(payments).shape
     (2000, 2)
+    >>> score = model.design(payments) @ model.coef_[0] + model.intercept_[0]
+    >>> np.allclose(score, model.decision_function(payments))
+    True
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -167,7 +71,7 @@ class PlainLogisticRegression(FormPrediction):
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(self, C: float = 1.0, *, max_iter: int = 100, tol: float = 1e-8) -> None:
+    def __init__(self, C: float = 1.0, *, max_iter: int = 100, tol: float = 1e-10) -> None:
         self.C = C
         self.max_iter = max_iter
         self.tol = tol
@@ -188,17 +92,54 @@ class PlainLogisticRegression(FormPrediction):
         """
         rows = self._read_training(X, y, sample_weight)
         self.columns_ = linear_columns(rows.table, rows.weight)
-        inner = LogisticRegression(
-            C=self.C, solver="newton-cholesky", tol=self.tol, max_iter=self.max_iter
-        )
         with one_blas_thread():  # the same bits whatever the number of threads
-            inner.fit(design(self.columns_, rows.table), rows.y, sample_weight=rows.weight)
-        self.coef_, self.intercept_, self.n_iter_ = inner.coef_, inner.intercept_, inner.n_iter_
+            fit = self._weigh(rows)
+        for solution in fit.solutions:
+            solution.warn_if_short(type(self).__name__, "raise max_iter or tol, or lower C")
+        self.objective_, self.duality_gap_ = float(fit.objective), float(fit.gap)
+        self.n_iter_ = fit.n_iter
+        names = [name for column in self.columns_ for name in column.names]
+        self.design_names_ = np.array(names, dtype=object)
+        coef = fit.coef[:, : len(names)]
+        self.coef_, self.intercept_ = in_own_units(self.columns_, coef, fit.intercept)
         link: Link = "logit" if len(self.classes_) == 2 else "softmax"
-        self.form_ = design_form(
-            self.columns_, self.schema_, self.coef_, self.intercept_, self.classes_, link
-        )
+        self.form_ = design_form(self.columns_, coef, fit.intercept, self.classes_, link)
         return self
 
+    def _weigh(self, rows: Training) -> Fit:
+        matrix = design(self.columns_, rows.table)
+        if not matrix.shape[1]:
+            matrix = np.zeros((rows.n_rows, 1))  # nothing but the intercept is left
+        task = Task(
+            matrix, rows.y, rows.weight, float(self.C), True, "auto", float(self.tol),
+            int(self.max_iter),
+        )  # fmt: skip
+        if len(self.classes_) == 2:
+            return _once_more(task, fit_binary(task, TruncatedLogistic()))
+        # the best intercepts without any column: rows of tiny weight hardly move them
+        start = np.zeros((len(self.classes_), matrix.shape[1] + 1))
+        share = np.bincount(rows.y, rows.weight / rows.weight.max())
+        constant = np.log(np.maximum(share, 1e-300))
+        start[:, -1] = constant - constant.mean()
+        return fit_multinomial(task, TruncatedMultinomial((1.0,) * len(start)), start)
 
-__all__ = ["LinearColumn", "PlainLogisticRegression", "design", "linear_columns"]
+    def design(self, X: Any) -> Any:
+        """The rows as the coefficients see them: one column for each of ``design_names_``.
+
+        Returns
+        -------
+        array or CSR matrix of shape (n_rows, n_design)
+        """
+        return design(self.columns_, self._read_rows(X), standard=False)
+
+
+def _once_more(task: Task, found: Fit) -> Fit:
+    """A last Newton step, of quadratic gain: equal problems then end at equal coefficients."""
+    point = stacked(found.coef, found.intercept)[0]
+    again = fit_binary(replace(task, tol=1e-300, max_iter=1), TruncatedLogistic(), point)
+    if again.gap >= found.gap:
+        return found
+    return replace(again, n_iter=found.n_iter + 1, solutions=found.solutions)
+
+
+__all__ = ["PlainLogisticRegression"]

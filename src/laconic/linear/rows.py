@@ -122,7 +122,7 @@ class LinearRows:
     def weighted_squares(self, r: Floats) -> Floats:
         """sum_i r_i (x_i^2, 1)."""
         out: Floats = np.empty(self.n_columns + 1)
-        out[:-1] = self.source.sum(lambda block: _squares(block.X).T @ r[block.rows])
+        out[:-1] = self.source.sum(lambda block: squares(block.X).T @ r[block.rows])
         out[-1] = r.sum()
         return out
 
@@ -201,7 +201,8 @@ def dense(X: Any) -> Floats:
     return np.ascontiguousarray(X if isinstance(X, np.ndarray) else X.toarray())
 
 
-def _squares(X: Any) -> Any:
+def squares(X: Any) -> Any:
+    """x^2 of every cell, dense or sparse."""
     return X * X if isinstance(X, np.ndarray) else X.multiply(X)
 
 

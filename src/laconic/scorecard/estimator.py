@@ -17,8 +17,8 @@ from laconic.core.contract import Interval, StrOptions, Training, fit_context
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, plain_label
 from laconic.core.links import Link
+from laconic.linear.design import design, design_form, linear_columns
 from laconic.linear.estimator import GrayZoneLogisticRegression
-from laconic.linear.plain import design, design_form, linear_columns
 from laconic.modl.estimator import ModlEncoder
 from laconic.modl.form import cells_term
 from laconic.modl.partition import Partition
@@ -161,9 +161,7 @@ class ScorecardClassifier(FormPrediction):
         columns = linear_columns(rows.table, rows.weight)
         fitted = self._weigh(design(columns, rows.table), rows)
         link = _link(len(self.classes_))
-        self.form_ = design_form(
-            columns, self.schema_, fitted.coef_, fitted.intercept_, self.classes_, link
-        )
+        self.form_ = design_form(columns, fitted.coef_, fitted.intercept_, self.classes_, link)
 
     def _fit_parts(self, rows: Training) -> None:
         encoder = self._make_encoder()

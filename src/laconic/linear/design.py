@@ -1,0 +1,213 @@
+"""The design matrix of a linear score on mixed columns, and the fitted form that goes with it.
+
+A number is one column, a category one indicator for each level. Levels that are too rare to be
+weighed on their own share one indicator: a column of identifiers, or of dates kept as text, has
+few design columns or none, whatever the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from laconic._typing import Floats, Ints
+from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term, plain_label
+from laconic.core.links import Link
+from laconic.data.tables.axes import CategoryAxis, encode_column
+from laconic.data.tables.columns import Table
+
+LEAST_LEVEL_WEIGHT = 5.0
+"""Levels of less total weight (rows, when there are no weights) share one coefficient; by
+convention, as the least count of a cell in a chi-squared test. Weight and not rows, so that a row
+of weight 5 is five rows."""
+LEAST_SCALE = 1e-290
+"""Least deviation that a number is divided by: a slope in the column's own units is finite."""
+
+Entries = tuple[Ints, Ints, Floats]
+
+
+@dataclass(frozen=True)
+class LinearColumn:
+    """How one column enters a linear score.
+
+    A number: itself, or ``(x - centre) / scale`` when standardised; a missing cell counts as
+    ``centre``, plus an indicator where the training column had missing cells. A category: one
+    indicator for each of ``levels``, one for all rarer texts where the training column had some
+    (texts never seen are read as such), one for missing cells where it had some.
+    """
+
+    name: str
+    kind: str
+    centre: float = 0.0
+    scale: float = 1.0
+    levels: tuple[str, ...] = ()
+    has_rare: bool = False
+    has_missing: bool = False
+
+    @property
+    def width(self) -> int:
+        own = len(self.levels) + self.has_rare if self.kind == "categorical" else 1
+        return own + self.has_missing
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the design columns.
+
+        >>> LinearColumn("job", "categorical", levels=("cook",), has_rare=True).names
+        ['job=cook', 'job=(rare)']
+        """
+        if self.kind == "categorical":
+            own = [f"{self.name}={level}" for level in self.levels]
+            own += [f"{self.name}=(rare)"] * self.has_rare
+        else:
+            own = [self.name]
+        return own + [f"{self.name}=(missing)"] * self.has_missing
+
+    @property
+    def axis(self) -> CategoryAxis:
+        return CategoryAxis(tuple((text,) for text in self.levels))
+
+    def entries(self, table: Table, j: int, standard: bool) -> Entries:
+        """Rows, own design columns and values of the non-zero cells of column ``j``."""
+        if self.kind == "categorical":
+            slot, _ = encode_column(self.axis, table, j)
+            place = np.full(self.axis.size, -1)
+            place[: len(self.levels)] = np.arange(len(self.levels))
+            if self.has_rare:
+                place[self.axis.other] = len(self.levels)
+            if self.has_missing:
+                place[self.axis.missing] = self.width - 1
+            own = place[slot]
+            rows = np.flatnonzero(own >= 0)
+            return rows, own[rows], np.ones(len(rows))
+        values = table.column(j)
+        gone = np.isnan(values)
+        out = np.where(gone, self.centre, values)
+        if standard:
+            # the difference of halves does not overflow where that of the numbers would
+            out = 2.0 * (out / 2.0 / self.scale - self.centre / 2.0 / self.scale)
+        every = np.arange(len(out))
+        if not self.has_missing:
+            return every, np.zeros(len(out), dtype=np.int64), out
+        lost = np.flatnonzero(gone)
+        places = np.concatenate([np.zeros(len(out), np.int64), np.ones(len(lost), np.int64)])
+        return np.concatenate([every, lost]), places, np.concatenate([out, np.ones(len(lost))])
+
+
+def linear_columns(table: Table, weight: Floats) -> tuple[LinearColumn, ...]:
+    """Centres (weighted means), scales (weighted deviations) and levels of every column."""
+    found = []
+    for j, (name, kind) in enumerate(zip(table.names, table.kinds, strict=True)):
+        values = table.column(j)
+        if kind == "categorical":
+            found.append(_categorical(name, values, table.categories[j] or (), weight))
+            continue
+        seen = ~np.isnan(values)
+        centre, scale = _centre_and_scale(values[seen], weight[seen])
+        gone = not bool(seen.all())
+        found.append(LinearColumn(name, kind, centre, scale, has_missing=gone))
+    return tuple(found)
+
+
+def _categorical(
+    name: str, codes: NDArray[Any], categories: Sequence[str], weight: Floats
+) -> LinearColumn:
+    seen = codes >= 0
+    total = np.bincount(codes[seen], weight[seen], len(categories))
+    # the sum of a level's weights depends on the order of the rows, up to rounding
+    often = total >= LEAST_LEVEL_WEIGHT * (1.0 - 1e-9)
+    levels = tuple(text for text, kept in zip(categories, often, strict=True) if kept)
+    # without any level of its own the column would be one indicator of rows that are not missing
+    rare = bool(levels) and bool((~often[np.unique(codes[seen])]).any())
+    return LinearColumn(
+        name, "categorical", levels=levels, has_rare=rare, has_missing=not bool(seen.all())
+    )
+
+
+def _centre_and_scale(values: Floats, weight: Floats) -> tuple[float, float]:
+    """Weighted mean and deviation; a column without spread is scaled by its size."""
+    if not len(values):
+        return 0.0, 1.0
+    unit = float(np.abs(values).max()) or 1.0
+    share = weight / weight.max()
+    share = share / share.sum()
+    centre = float(share @ (values / unit))
+    spread = float(np.sqrt(share @ (values / unit - centre) ** 2))
+    scale = spread * unit if spread > 1e-12 else unit
+    return centre * unit, max(scale, LEAST_SCALE)
+
+
+def design(columns: Sequence[LinearColumn], table: Table, *, standard: bool = True) -> Any:
+    """The design matrix without the intercept: CSR, or an array where that is no larger.
+
+    ``standard`` divides numbers by their deviation about their mean; else they stand as they are.
+    """
+    n_rows, width = table.n_rows, sum(column.width for column in columns)
+    rows, places, values = _stacked(columns, table, standard)
+    matrix = csr_matrix((values, (rows, places)), shape=(n_rows, width))
+    # a cell of an array takes 8 bytes, an entry of a CSR matrix 12
+    return matrix.toarray() if 8 * n_rows * width <= 12 * matrix.nnz else matrix
+
+
+def _stacked(columns: Sequence[LinearColumn], table: Table, standard: bool) -> Entries:
+    def parts() -> Iterator[Entries]:
+        start = 0
+        for j, column in enumerate(columns):
+            rows, own, values = column.entries(table, j, standard)
+            yield rows, own + start, values
+            start += column.width
+
+    found = list(parts())
+    rows, places, values = (np.concatenate(part) for part in zip(*found, strict=True))
+    return rows, places, values
+
+
+def in_own_units(
+    columns: Sequence[LinearColumn], coef: Floats, intercept: Floats
+) -> tuple[Floats, Floats]:
+    """Coefficients of the standardised design as those of the design as it stands.
+
+    ``w (x - centre) / scale = (w / scale) x - w centre / scale``.
+    """
+    coef, intercept = coef.copy(), intercept.copy()
+    start = 0
+    for column in columns:
+        if column.kind != "categorical":
+            coef[:, start] /= column.scale
+            intercept -= coef[:, start] * column.centre
+        start += column.width
+    return coef, intercept
+
+
+def design_form(
+    columns: Sequence[LinearColumn],
+    coef: Floats,
+    intercept: Floats,
+    classes: NDArray[Any],
+    link: Link,
+) -> AdditiveScore:
+    """A linear score on the standardised :func:`design`; a column of zeros has no term."""
+    terms: list[Term] = []
+    start = 0
+    for column in columns:
+        own = coef[:, start : start + column.width].T
+        start += column.width
+        if not own.any():
+            continue
+        silent = np.zeros((1, own.shape[1]))
+        missing = own[-1:] if column.has_missing else silent
+        if column.kind == "categorical":
+            n_levels = len(column.levels)
+            rare = own[n_levels : n_levels + 1] if column.has_rare else silent
+            values = np.concatenate([own[:n_levels], rare, missing])
+            terms.append(SlotTerm((column.name,), (column.axis,), values))
+        else:
+            slope = own[0] / column.scale
+            terms.append(LineTerm(column.name, slope, column.centre, missing[0]))
+    labels = tuple(plain_label(c) for c in classes)
+    return AdditiveScore(labels, np.array(intercept), tuple(terms), link)
