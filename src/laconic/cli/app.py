@@ -27,7 +27,7 @@ from laconic.cli.screen import (
 
 if TYPE_CHECKING:
     from laconic.data.tables.columns import Table
-    from laconic.job.table import JobResult, Wishes
+    from laconic.job.table import JobOptions, JobResult
 
 # UsageError and ClickException, by the only public name both old and new typer give them
 _UsageError = typer.BadParameter.__bases__[0]
@@ -109,7 +109,7 @@ def demo(
 ) -> None:
     """Fit a model on generated card payments, few of them fraud, and write its report."""
     from laconic.data.demo import DEMO_COSTS, make_payments
-    from laconic.job.table import Wishes
+    from laconic.job.table import JobOptions
 
     payments, label = make_payments(random_state=seed)
     console().print(
@@ -117,8 +117,8 @@ def demo(
         f"{(label == 'fraud').mean():.1%} of them fraud. A false alarm costs "
         f"{DEMO_COSTS['fp']:g}, a missed fraud {DEMO_COSTS['fn']:g}."
     )
-    wishes = Wishes(costs=dict(DEMO_COSTS), seed=seed, language=read_language(language))
-    _fit_and_write(payments, label, wishes, out, "Card payments", as_json=False)
+    options = JobOptions(costs=dict(DEMO_COSTS), seed=seed, language=read_language(language))
+    _fit_and_write(payments, label, options, out, "Card payments", as_json=False)
 
 
 @app.command()
@@ -151,9 +151,9 @@ def fit(
     """
     from laconic.data.scan.files import names_many
     from laconic.job.scan import run_scan_job
-    from laconic.job.table import Wishes
+    from laconic.job.table import JobOptions
 
-    wishes = Wishes(
+    options = JobOptions(
         read_cost_words(cost, costs), positive, read_priors(prior), reject_cost, model or "auto",
         read_seconds(budget), seed, read_language(language),
     )  # fmt: skip
@@ -161,14 +161,14 @@ def fit(
     if cluster is not None or scan or names_many(data):
         if separator is not None or encoding is not None:
             raise ValueError("--separator and --encoding are for one CSV file read into memory.")
-        _tell_what_was_made(
-            lambda: run_scan_job(data, target, wishes, cluster=cluster, out=out, title=title),
-            wishes,
+        _print_result(
+            lambda: run_scan_job(data, target, options, cluster=cluster, out=out, title=title),
+            options,
             as_json=as_json,
         )
         return
     X, label = _labelled(data, target, separator, encoding)
-    _fit_and_write(X, label, wishes, out, title, as_json=as_json)
+    _fit_and_write(X, label, options, out, title, as_json=as_json)
 
 
 @app.command()
@@ -189,9 +189,9 @@ def compare(
     """Compare the families by the cost of held-out decisions; nothing is written."""
     import json
 
-    from laconic.job.table import Wishes, classifier_of, read_problem
+    from laconic.job.table import JobOptions, classifier_of, read_problem
 
-    wishes = Wishes(
+    options = JobOptions(
         read_cost_words(cost, costs),
         positive,
         read_priors(prior),
@@ -201,9 +201,9 @@ def compare(
         seed,
     )
     X, label = _labelled(data, target, separator, encoding)
-    problem = read_problem(label, wishes)
+    problem = read_problem(label, options)
     with progress(as_json):
-        fitted = classifier_of(problem, wishes).fit(X, label)
+        fitted = classifier_of(problem, options).fit(X, label)
     columns = columns_of(fitted.comparison_)
     if as_json:
         sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
@@ -329,8 +329,8 @@ def main(arguments: list[str] | None = None) -> None:
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted; nothing was written")
         sys.exit(130)
-    except _ClickException as error:
-        _complain(error.format_message())  # type: ignore[attr-defined]
+    except _ClickException as error:  # type: ignore[misc]
+        _complain(error.format_message())
         sys.exit(2)
     except (ValueError, OSError, ImportError) as error:
         if debug:
@@ -357,16 +357,16 @@ def _labelled(
 
 
 def _fit_and_write(
-    X: Table, label: Any, wishes: Wishes, out: Path, title: str, *, as_json: bool
+    X: Table, label: Any, options: JobOptions, out: Path, title: str, *, as_json: bool
 ) -> None:
     from laconic.job.table import run_job
 
-    _tell_what_was_made(
-        lambda: run_job(X, label, wishes, out=out, title=title), wishes, as_json=as_json
+    _print_result(
+        lambda: run_job(X, label, options, out=out, title=title), options, as_json=as_json
     )
 
 
-def _tell_what_was_made(job: Callable[[], JobResult], wishes: Wishes, *, as_json: bool) -> None:
+def _print_result(job: Callable[[], JobResult], options: JobOptions, *, as_json: bool) -> None:
     import json
 
     from laconic.reporting.render import to_terminal
@@ -386,7 +386,7 @@ def _tell_what_was_made(job: Callable[[], JobResult], wishes: Wishes, *, as_json
         return
     screen = console()
     screen.print(comparison_table(columns_of(done.model.comparison_)))
-    screen.print(to_terminal(done.summary, language=wishes.language))
+    screen.print(to_terminal(done.summary, language=options.language))
     screen.print(f"positive class: {done.positive} (--positive changes it)", markup=False)
     screen.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
 

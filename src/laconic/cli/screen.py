@@ -1,4 +1,4 @@
-"""What was typed after an option, as the job wants it; one sentence where it cannot be read."""
+"""What the command line reads and shows: option texts, a bar that follows long work, a table."""
 
 from __future__ import annotations
 
@@ -64,9 +64,6 @@ def _typed_number(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
-
-
-# What the command line shows: a console, a bar that follows long work, the comparison.
 
 
 def console() -> Console:

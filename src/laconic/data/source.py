@@ -1,7 +1,8 @@
-"""Products of small matrices on one thread: faster, and the same bytes on every machine.
+"""One verb over rows: a fixed-size array summed over fixed blocks, in a fixed order.
 
-A threaded product splits its sums by the number of threads, and threads that wait for work of a
-few thousand rows spin. Blocks are the unit of parallel work here, not products.
+Products inside a block run on one thread: a threaded product splits its sums by the number of
+threads, and threads that wait for work of a few thousand rows spin. Blocks are the unit of
+parallel work here, not products; so the bytes are the same on every machine.
 """
 
 from __future__ import annotations
@@ -46,9 +47,6 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
-
-
-# One verb over rows: a fixed-size array summed over fixed blocks, in a fixed order.
 
 
 BLOCK_ROWS = 65_536

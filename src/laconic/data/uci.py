@@ -1,4 +1,8 @@
-"""Cells of a text table: numbers, categories, missing; and a digest of what they mean."""
+"""Data sets that the UCI repository holds as plain files: where, how to read them, their digest.
+
+The digest of a recipe is :func:`content_digest` of the parsed values, not of the bytes of the
+file: a server may change line ends or compress, never a value.
+"""
 
 from __future__ import annotations
 
@@ -144,12 +148,6 @@ def content_digest(columns: Columns, labels: NDArray[Any]) -> str:
         digest.update(b"\x1d")
     digest.update("\x1f".join(str(label) for label in labels).encode())
     return digest.hexdigest()
-
-
-# Data sets that the UCI repository holds as plain files: where, how to read them, their digest.
-#
-# The digest of a recipe is :func:`laconic.data.uci.content_digest` of the parsed values, not of
-# the bytes of the file: a server may change line ends or compress, never a value.
 
 
 BASE = "https://archive.ics.uci.edu/ml/machine-learning-databases/"

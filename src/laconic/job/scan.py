@@ -18,9 +18,9 @@ from laconic.data.tables.columns import Schema
 from laconic.decide.estimator import DecisionClassifier
 from laconic.job.table import (
     TEST_SHARE,
+    JobOptions,
     JobResult,
     Problem,
-    Wishes,
     classifier_of,
     problem_of,
     writable,
@@ -34,29 +34,29 @@ MOST_TEST_ROWS = 250_000
 
 
 def run_scan_job(
-    data: str, target: str, wishes: Wishes, *, cluster: str | None, out: Path, title: str
+    data: str, target: str, options: JobOptions, *, cluster: str | None, out: Path, title: str
 ) -> JobResult:
     """Hold rows out, choose on a sample of the others, fit on all of them, measure, write."""
     with following(scan(data, target, cluster=cluster)) as rows:
         share = min(TEST_SHARE, MOST_TEST_ROWS / rows.n_given)
         report_step("drawing the rows held out", 0.0)
-        training, frame = rows.hold_out(share, wishes.seed)
+        training, frame = rows.hold_out(share, options.seed)
         with following(training), writable(out):
-            return _fit_and_write(training, frame, target, wishes, out, title)
+            return _fit_and_write(training, frame, target, options, out, title)
 
 
 def _fit_and_write(
-    training: Scan, frame: Any, target: str, wishes: Wishes, out: Path, title: str
+    training: Scan, frame: Any, target: str, options: JobOptions, out: Path, title: str
 ) -> JobResult:
     classes = training.survey.classes
     assert classes is not None
-    problem = scan_problem(training, wishes)
+    problem = scan_problem(training, options)
     held = nw.from_native(frame, eager_only=True)
     X = held.select(*training.columns).to_native()
     y = read_labels(held[target], target)
-    model = classifier_of(problem, wishes).fit(training)
+    model = classifier_of(problem, options).fit(training)
     report_step("measuring on the rows held out", 0.95)
-    sample = training.sample(CHOICE_ROWS, wishes.seed)
+    sample = training.sample(CHOICE_ROWS, options.seed)
     baseline = DecisionClassifier(
         PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
     ).fit(sample.table, classes[sample.y], sample_weight=sample.weight)
@@ -71,19 +71,19 @@ def _fit_and_write(
         n_train=training.n_rows,
         comparison=model.comparison_,
         baseline=baseline,
-        seed=wishes.seed,
+        seed=options.seed,
     )
-    return written(model, summary, problem, wishes, out, title)
+    return written(model, summary, problem, options, out, title)
 
 
-def scan_problem(rows: Scan, wishes: Wishes) -> Problem:
-    """The wishes checked against the classes of a scan."""
+def scan_problem(rows: Scan, options: JobOptions) -> Problem:
+    """The options checked against the classes of a scan."""
     classes = rows.survey.classes
     assert classes is not None
     if len(classes) < 2:
         raise ValueError(f"The target has one class only: {classes[0]!r}.")
     names = np.array([_text(label) for label in classes.tolist()])
-    return problem_of(names, rows.class_weights(), wishes)
+    return problem_of(names, rows.class_weights(), options)
 
 
 def _text(label: Any) -> str:

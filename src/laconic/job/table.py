@@ -27,8 +27,8 @@ TEST_SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user asks for, beside the rows.
+class JobOptions:
+    """What the user asks for beside the rows: the options of ``laconic fit``.
 
     ``costs`` holds "fp" and "fn", or the whole matrix by class names. ``prior`` holds the share of
     some classes; the others share the rest as they do in the rows.
@@ -70,55 +70,55 @@ class JobResult:
     report_path: Path
 
 
-def read_problem(label: NDArray[np.str_], wishes: Wishes) -> Problem:
-    """Check the wishes against the classes that are there."""
+def read_problem(label: NDArray[np.str_], options: JobOptions) -> Problem:
+    """Check the options against the classes that are there."""
     classes, counts = np.unique(label, return_counts=True)
     if len(classes) < 2:
         raise ValueError(f"The target has one class only: {str(classes[0])!r}.")
-    return problem_of(classes, counts, wishes)
+    return problem_of(classes, counts, options)
 
 
-def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], wishes: Wishes) -> Problem:
-    """The wishes for classes of given names and weights."""
-    positive = _positive_class(classes, counts, wishes.positive)
-    costs = _cost_matrix(classes, positive, wishes.costs)
-    prior = _prior(classes, counts / counts.sum(), positive, wishes.prior)
+def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], options: JobOptions) -> Problem:
+    """The options for classes of given names and weights."""
+    positive = _positive_class(classes, counts, options.positive)
+    costs = _cost_matrix(classes, positive, options.costs)
+    prior = _prior(classes, counts / counts.sum(), positive, options.prior)
     return Problem(classes, positive, costs, prior)
 
 
-def classifier_of(problem: Problem, wishes: Wishes) -> LaconicClassifier:
+def classifier_of(problem: Problem, options: JobOptions) -> LaconicClassifier:
     return LaconicClassifier(
         costs=problem.costs,
         prior=problem.prior,
-        reject_cost=wishes.reject_cost,
-        candidates=wishes.candidates,
-        time_budget=wishes.budget,
+        reject_cost=options.reject_cost,
+        candidates=options.candidates,
+        time_budget=options.budget,
         n_jobs=-1,
-        random_state=wishes.seed,
+        random_state=options.seed,
     )
 
 
 def run_job(
-    X: Table, label: NDArray[np.str_], wishes: Wishes, *, out: Path, title: str
+    X: Table, label: NDArray[np.str_], options: JobOptions, *, out: Path, title: str
 ) -> JobResult:
     """Split, compare, fit, measure on the rows held out; write ``model.json``, ``report.html``."""
-    problem = read_problem(label, wishes)
+    problem = read_problem(label, options)
     _, counts = np.unique(label, return_counts=True)
     if counts.min() < 2:
         rare = str(problem.classes[counts.argmin()])
         raise ValueError(f"Class {rare!r} has one row; it takes two to hold one out.")
     with writable(out):
-        return _fit_and_report(X, label, problem, wishes, out, title)
+        return _fit_and_report(X, label, problem, options, out, title)
 
 
 def _fit_and_report(
-    X: Table, label: NDArray[np.str_], problem: Problem, wishes: Wishes, out: Path, title: str
+    X: Table, label: NDArray[np.str_], problem: Problem, options: JobOptions, out: Path, title: str
 ) -> JobResult:
     train, test = train_test_split(
-        np.arange(len(label)), test_size=TEST_SHARE, stratify=label, random_state=wishes.seed
+        np.arange(len(label)), test_size=TEST_SHARE, stratify=label, random_state=options.seed
     )
     train = np.sort(train)
-    model = classifier_of(problem, wishes).fit(X[train], label[train])
+    model = classifier_of(problem, options).fit(X[train], label[train])
     report_step("measuring on the rows held out", 0.95)
     baseline = DecisionClassifier(
         PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
@@ -132,23 +132,23 @@ def _fit_and_report(
         n_train=len(train),
         comparison=model.comparison_,
         baseline=baseline,
-        seed=wishes.seed,
+        seed=options.seed,
     )
-    return written(model, summary, problem, wishes, out, title)
+    return written(model, summary, problem, options, out, title)
 
 
 def written(
     model: LaconicClassifier,
     summary: dict[str, Any],
     problem: Problem,
-    wishes: Wishes,
+    options: JobOptions,
     out: Path,
     title: str,
 ) -> JobResult:
     """Write ``model.json`` and ``report.html``."""
     report_step("writing", 0.99)
     save(model, out / "model.json", summary=compact(summary))
-    page = to_html(summary, title=title, language=wishes.language)
+    page = to_html(summary, title=title, language=options.language)
     write_atomically(out / "report.html", page)
     return JobResult(model, summary, problem.positive, out / "model.json", out / "report.html")
 

@@ -1,4 +1,10 @@
-"""Temporary folders that go away with what holds them."""
+"""What a process keeps of the blocks it owns between passes: narrow, in memory, then on disk.
+
+Arrays are kept in the smallest numbers that hold them exactly, so that a column of small integers
+costs a byte or two per cell whatever it was computed in. What does not fit in the allowed memory
+goes to a temporary file, which is mapped when it is asked for: no copy, no decoding, and the
+system keeps as much of it in memory as it has to spare.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +33,6 @@ class ScratchFolder:
     def __init__(self, name: str) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=f"laconic-{name}-"))
         self.close = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-# What a process keeps of the blocks it owns between passes: narrow, in memory, then on disk.
-#
-# Arrays are kept in the smallest numbers that hold them exactly, so that a column of small integers
-# costs a byte or two per cell whatever it was computed in. What does not fit in the allowed memory
-# goes to a temporary file, which is mapped when it is asked for: no copy, no decoding, and the
-# system keeps as much of it in memory as it has to spare.
 
 
 CACHE_BYTES = 2**29

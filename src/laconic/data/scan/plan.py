@@ -1,4 +1,8 @@
-"""Some rows of a scan in memory: drawn by their number, whoever reads them."""
+"""What it takes to read a run of blocks anywhere, and rows drawn by their number.
+
+Block k is rows 65,536 k to 65,536 (k + 1) of the rows that were given, whatever the files they
+lie in and whoever reads them: a plan travels to the workers.
+"""
 
 from __future__ import annotations
 
@@ -75,12 +79,6 @@ def draw_sample(source: Source, empty: Table, n_classes: int, n_rows: int, seed:
     weight *= total * len(y) / (counts.sum() * weight.sum())
     columns = [np.concatenate([part[0][j] for part in parts]) for j in range(len(empty.names))]
     return Sample(Table(empty.names, empty.kinds, empty.categories, columns), y, weight)
-
-
-# What it takes to read a run of blocks anywhere: it travels to the workers.
-#
-# Block k is rows 65,536 k to 65,536 (k + 1) of the rows that were given, whatever the files they
-# lie in and whoever reads them.
 
 
 class Rows(Protocol):

@@ -1,7 +1,6 @@
 """Rows that do not fit in memory, or on one machine: the same verb, the same bytes.
 
-Block k is rows 65,536 k to 65,536 (k + 1) of the rows that were given, whatever the files they
-lie in and whoever reads them. Runs of eight blocks are read and summed together, here or on a
+Runs of eight blocks (:mod:`laconic.data.scan.plan`) are read and summed together, here or on a
 worker, and the runs are added in order: the result depends on the rows alone.
 """
 

@@ -27,8 +27,25 @@ def _increasing(values: NDArray[np.float64], what: str) -> None:
         raise ValueError(f"{what} must be finite numbers in increasing order.")
 
 
+class _LastIsMissing:
+    """What all axes share: the last slot is the missing value."""
+
+    @property
+    def size(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def missing(self) -> int:
+        return self.size - 1
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether a row may lie between two slots."""
+        return False
+
+
 @dataclass(frozen=True)
-class KnotAxis:
+class KnotAxis(_LastIsMissing):
     """Slots: one for each knot, then one for each special value, then missing.
 
     Between two knots the fraction is linear in x; beyond the first and the last knot it is flat.
@@ -52,10 +69,6 @@ class KnotAxis:
     @property
     def size(self) -> int:
         return len(self.knots) + len(self.specials) + 1
-
-    @property
-    def missing(self) -> int:
-        return self.size - 1
 
     @property
     def interpolates(self) -> bool:
@@ -95,7 +108,7 @@ class KnotAxis:
 
 
 @dataclass(frozen=True)
-class CategoryAxis:
+class CategoryAxis(_LastIsMissing):
     """Slots: one for each group of texts, then every other text, then missing.
 
     >>> axis = CategoryAxis((("cook",), ("smith", "joiner")))
@@ -112,14 +125,6 @@ class CategoryAxis:
     @property
     def other(self) -> int:
         return len(self.groups)
-
-    @property
-    def missing(self) -> int:
-        return self.size - 1
-
-    @property
-    def interpolates(self) -> bool:
-        return False
 
     def slot_of(self) -> dict[str, int]:
         return {text: slot for slot, texts in enumerate(self.groups) for text in texts}
@@ -141,7 +146,7 @@ class CategoryAxis:
 
 
 @dataclass(frozen=True)
-class IntervalAxis:
+class IntervalAxis(_LastIsMissing):
     """Slots: the intervals between bounds, each closed on the right, special values, missing.
 
     >>> IntervalAxis(np.array([1.0, 2.0])).encode(np.array([1.0, 1.5, 9.0, np.nan]))[0].tolist()
@@ -159,14 +164,6 @@ class IntervalAxis:
     @property
     def size(self) -> int:
         return len(self.bounds) + len(self.specials) + 2
-
-    @property
-    def missing(self) -> int:
-        return self.size - 1
-
-    @property
-    def interpolates(self) -> bool:
-        return False
 
     def encode(self, values: NDArray[Any]) -> Encoded:
         x = np.asarray(values, dtype=np.float64)
