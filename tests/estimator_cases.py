@@ -28,7 +28,7 @@ def _weighted_bayes() -> list[BaseEstimator]:
     return [
         make(random_state=0),
         make(power=0.5, penalty=0.3, level=3, random_state=0),
-        make(optimizer="dgml-vns", level=2, random_state=0),
+        make(solver="dgml-vns", level=2, random_state=0),
         make(min_gain=0.5, random_state=0),
     ]
 
@@ -57,7 +57,7 @@ def _modl() -> list[BaseEstimator]:
     make = laconic.ModlEncoder
     return [
         make(),
-        make(prior="2006", output="logprob"),
+        make(code="2006", output="logprob"),
         make(output="onehot", max_parts=4, min_part_weight=5, drop_uninformative=True),
         make(pairs=1, trees=2, random_state=0),
     ]

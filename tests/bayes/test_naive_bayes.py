@@ -15,7 +15,7 @@ from sklearn.metrics import log_loss
 
 from laconic import ModlEncoder, SelectiveNaiveBayes, WeightedNaiveBayes
 from laconic.bayes.displays import ContributionDisplay, SearchDisplay, WeightPathDisplay
-from laconic.bayes.stream import TableSummary
+from laconic.bayes.summary import TableSummary
 from laconic.data.demo import make_payments
 from laconic.data.value_tables import NumericTable, condensed
 
@@ -127,7 +127,7 @@ def test_an_encoder_of_the_user_is_used_and_left_alone(payments):
 
 def test_the_first_prior_also_works(payments):
     X, y = payments
-    fitted = WeightedNaiveBayes(encoder=ModlEncoder(prior="2006")).fit(X, y)
+    fitted = WeightedNaiveBayes(encoder=ModlEncoder(code="2006")).fit(X, y)
     assert 0 < len(fitted.selected_features_) < X.shape[1]
 
 
@@ -204,7 +204,7 @@ def test_trees_are_resampled_by_the_rows_and_not_by_their_places():
     mixed = draw.permutation(3000)
     same = WeightedNaiveBayes(trees=5, random_state=0).fit(x[mixed], y[mixed])
     np.testing.assert_allclose(same.predict_proba(x), fitted.predict_proba(x), atol=1e-6)
-    from laconic.modl.constructed import _times
+    from laconic.modl.trees import _times
 
     keys = draw.integers(0, 2**63, 20_000).astype(np.uint64)
     times = _times(keys, np.zeros(20_000, dtype=np.int64), np.random.RandomState(0))
@@ -224,10 +224,10 @@ def test_the_simple_variable_does_the_work():
     assert list(alone.selected_features_) == ["x0"]
 
 
-@pytest.mark.parametrize("optimizer", ["dgml", "dgml-ms", "dgml-vns"])
-def test_the_papers_searches_come_near_the_certified_minimum(payments, model, optimizer):
+@pytest.mark.parametrize("solver", ["dgml", "dgml-ms", "dgml-vns"])
+def test_the_papers_searches_come_near_the_certified_minimum(payments, model, solver):
     X, y = payments
-    searched = WeightedNaiveBayes(optimizer=optimizer, batch_size=3000, random_state=0).fit(X, y)
+    searched = WeightedNaiveBayes(solver=solver, batch_size=3000, random_state=0).fit(X, y)
     assert model.criterion_ - model.duality_gap_ <= searched.criterion_
     assert searched.criterion_ <= 1.001 * model.criterion_
     assert searched.duality_gap_ >= searched.criterion_ - model.criterion_
@@ -237,7 +237,7 @@ def test_the_papers_searches_come_near_the_certified_minimum(payments, model, op
 def test_a_short_history_is_scaled_to_all_rows(payments, model):
     X, y = payments
     searched = WeightedNaiveBayes(
-        optimizer="dgml-vns", batch_size=500, history=1500, level=3, random_state=0
+        solver="dgml-vns", batch_size=500, history=1500, level=3, random_state=0
     ).fit(X, y)
     assert model.criterion_ * (1 - 1e-9) <= searched.criterion_ <= 1.1 * model.criterion_
 
@@ -249,7 +249,7 @@ def test_a_time_budget_says_so_and_more_time_is_no_worse(payments):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fitted = WeightedNaiveBayes(
-                optimizer="dgml-vns", level=3, time_budget=seconds, random_state=0
+                solver="dgml-vns", level=3, time_budget=seconds, random_state=0
             ).fit(X, y)
         values.append(fitted.criterion_)
         if seconds == 1e-9:
@@ -258,10 +258,10 @@ def test_a_time_budget_says_so_and_more_time_is_no_worse(payments):
 
 
 def test_ctrl_c_keeps_the_best_weights(payments, model, monkeypatch):
-    import laconic.bayes.rows as solver
+    import laconic.bayes.rows as coded_rows
 
     X, y = payments
-    real = solver.CodedRows.curvature
+    real = coded_rows.CodedRows.curvature
     calls = []
 
     def impatient(self, w, free):
@@ -270,7 +270,7 @@ def test_ctrl_c_keeps_the_best_weights(payments, model, monkeypatch):
             raise KeyboardInterrupt
         return real(self, w, free)
 
-    monkeypatch.setattr(solver.CodedRows, "curvature", impatient)
+    monkeypatch.setattr(coded_rows.CodedRows, "curvature", impatient)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         stopped = WeightedNaiveBayes().fit(X, y)
     assert stopped.n_iter_ == 2
@@ -389,7 +389,7 @@ def test_a_stream_can_continue_a_fitted_model(payments):
 
 def test_streams_with_the_papers_search(payments):
     X, y = payments
-    stream = WeightedNaiveBayes(optimizer="dgml-vns", level=4, batch_size=500, random_state=0)
+    stream = WeightedNaiveBayes(solver="dgml-vns", level=4, batch_size=500, random_state=0)
     for part in chunks(X, y, 1000):
         stream.partial_fit(*part, classes=np.unique(y))
     exact = WeightedNaiveBayes()

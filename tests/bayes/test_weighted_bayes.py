@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from bayes_formulas import posterior, smoothed
+from bayes_formulas import scores as scores_of
 from laconic.bayes.criterion import (
     LogTables,
     WeightedBayes,
-    posterior,
     selection_prior,
     shapley_importances,
-    smoothed,
     variable_costs,
 )
 from laconic.bayes.rows import CodedRows
@@ -69,7 +69,7 @@ def test_the_compiled_pass_is_equation_2(n_classes):
     rows = coded_rows(n=150, n_classes=n_classes, seed=n_classes)
     for w in (np.zeros(3), np.array([0.3, 0.0, 1.0]), np.full(3, 0.7)):
         assert rows.loss(w) == pytest.approx(plain_loss(rows, w), rel=1e-12)
-        scores = rows.tables.scores(rows.source.X, w)
+        scores = scores_of(rows.tables, rows.source.X, w)
         own = posterior(scores)[np.arange(150), rows.source.y]
         assert rows.loss(w) == pytest.approx(-rows.source.weight @ np.log(own), rel=1e-12)
 
@@ -346,6 +346,6 @@ def test_probabilities_are_those_of_the_reference():
         group = {v: i for i, part in enumerate(variable["partition"]) for v in part}
         texts = values.astype(object).where(values.notna(), "?")
         codes[:, k] = [group.get(t, variable["default_group"]) for t in texts]
-    found = smoothed(posterior(tables.scores(codes, weights)), reference["n"])
+    found = smoothed(posterior(scores_of(tables, codes, weights)), reference["n"])
     expected = np.array([row[1:] for row in reference["deployed_first_10_rows"]])
     np.testing.assert_allclose(found, expected, atol=1e-6)

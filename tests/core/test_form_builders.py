@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import laconic
+from bayes_formulas import posterior, smoothed
+from bayes_formulas import scores as scores_of
 from laconic import AdditiveScore
-from laconic.bayes.criterion import posterior, smoothed
 from laconic.data.tables.columns import Table
 from laconic.linear.design import design
 from laconic.modl.form import slots_of_side
@@ -74,7 +75,9 @@ def _own(model, table) -> np.ndarray:
         scores = np.hstack([0 * scores, scores]) if scores.shape[1] == 1 else scores
         return posterior(scores)
     if hasattr(model, "score_"):
-        return smoothed(posterior(model.score_.scores(table)), model.n_training_)
+        score = model.score_
+        scores = scores_of(score.tables, score.codes(table), score.weights)
+        return smoothed(posterior(scores), model.n_training_)
     if hasattr(model, "votes_"):
         votes = np.column_stack([vote.scores(table, None) for vote in model.votes_])
         votes = votes * trust_of(model.votes_)

@@ -164,8 +164,8 @@ def test_what_cannot_be_scanned_says_so(frame, folder, tmp_path):
             model.fit(rows, None)
     with pytest.raises(ValueError, match="at most 1500 stumps"):
         CqBoostClassifier(StumpVoters(n_thresholds=800)).fit(rows)
-    with pytest.raises(TypeError, match="optimizer='dgml'"):
-        WeightedNaiveBayes(optimizer="dgml").fit(rows)
+    with pytest.raises(TypeError, match="solver='dgml'"):
+        WeightedNaiveBayes(solver="dgml").fit(rows)
     with pytest.raises(TypeError, match="solver='paper'"):
         GrayZoneLogisticRegression(solver="paper").fit(rows)
     with pytest.raises(ValueError, match="name them in scan"):

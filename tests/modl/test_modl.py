@@ -102,7 +102,7 @@ def test_prior_2006_in_closed_form():
     assert float(prior.intervals(4, 6)) == pytest.approx(expected)
     expected = math.log(6) + math.log(1 + 31 + 90)
     assert float(prior.groups(3, 6, 6)) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="prior must be"):
+    with pytest.raises(ValueError, match="code must be"):
         make_prior("2020", 10, 0.0)  # type: ignore[arg-type]
 
 

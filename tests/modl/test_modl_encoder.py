@@ -286,7 +286,7 @@ def test_independent_columns_get_one_part(prior):
         for k in range(5):
             frame[f"k{k}"] = [f"v{code}" for code in rng.integers(0, 3 + 9 * k, 1000)]
         frame.columns = frame.columns.astype(str)
-        encoder = ModlEncoder(prior=prior).fit(frame, y)
+        encoder = ModlEncoder(code=prior).fit(frame, y)
         alone += [p.n_parts == 1 for p in encoder.partitions_.values()]
     assert np.mean(alone) >= 0.99
 

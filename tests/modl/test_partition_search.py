@@ -10,7 +10,8 @@ from laconic.modl import groups as partition_groups
 from laconic.modl import intervals as partition_numeric
 from laconic.modl.criterion import GranularPrior, Prior2006
 from laconic.modl.groups import best_groups
-from laconic.modl.intervals import Limits, best_intervals
+from laconic.modl.intervals import best_intervals
+from laconic.modl.layers import Limits
 
 LN2 = math.log(2)
 

@@ -1,9 +1,9 @@
 """Compiled passes of the weighted naive Bayes over rows of part codes.
 
-``codes[i, k]`` is the part of row i for variable k, whose cells begin at ``start[k]``. Slopes are
-gathered as residual weights by cell, ``sums[cell, class]``: variable k's slope is their product
-with its log table, so that a pass costs one addition for each code, not one product for each
-class.
+``codes[i, k]`` is the part of row i for variable k, whose cells begin at ``start[k]``; ``scaled``
+holds the log tables times the weights, ``used`` the variables with a weight. Slopes are gathered as
+residual weights by cell, ``sums[cell, class]``: variable k's slope is their product with its log
+table, so that a pass costs one addition for each code, not one product for each class.
 """
 
 from __future__ import annotations
@@ -15,34 +15,18 @@ from laconic._typing import AnyArray, Floats, Ints
 
 
 @njit(cache=True)
-def _used(w: Floats) -> Ints:
-    count = 0
-    out = np.empty(w.shape[0], dtype=np.int64)
-    for k in range(w.shape[0]):
-        if w[k] != 0.0:
-            out[count] = k
-            count += 1
-    return out[:count]
-
-
-@njit(cache=True)
 def binary_pass(
     codes: AnyArray,
     y: Ints,
     weight: Floats,
     start: Ints,
-    contrast: Floats,
+    scaled: Floats,
     offset: float,
-    w: Floats,
+    used: Ints,
     wants_slope: bool,
 ) -> tuple[float, Floats]:
     """Two classes: log loss and sums of residual weights P(1 | x) - y by cell."""
-    sums = np.zeros(contrast.shape[0])
-    scaled = np.empty(contrast.shape[0])
-    for k in range(w.shape[0]):
-        for cell in range(start[k], start[k + 1]):
-            scaled[cell] = w[k] * contrast[cell]
-    used = _used(w)
+    sums = np.zeros(scaled.shape[0])
     loss = 0.0
     for i in range(codes.shape[0]):
         score = offset
@@ -65,41 +49,50 @@ def binary_pass(
 
 
 @njit(cache=True)
+def _class_scores(
+    score: Floats, codes_i: AnyArray, start: Ints, scaled: Floats, log_prior: Floats, used: Ints
+) -> None:
+    """Scores of one row, in place."""
+    for j in range(score.shape[0]):
+        score[j] = log_prior[j]
+    for u in range(used.shape[0]):
+        cell = start[used[u]] + codes_i[used[u]]
+        for j in range(score.shape[0]):
+            score[j] += scaled[cell, j]
+
+
+@njit(cache=True)
+def _exponentials(score: Floats) -> tuple[float, float]:
+    """Scores become exp(score - largest), in place; returns the largest and the new sum."""
+    top = score.max()
+    total = 0.0
+    for j in range(score.shape[0]):
+        score[j] = np.exp(score[j] - top)
+        total += score[j]
+    return top, total
+
+
+@njit(cache=True)
 def class_pass(
     codes: AnyArray,
     y: Ints,
     weight: Floats,
     start: Ints,
-    cells: Floats,
+    scaled: Floats,
     log_prior: Floats,
-    w: Floats,
+    used: Ints,
     wants_slope: bool,
 ) -> tuple[float, Floats]:
     """Any number of classes: log loss and sums of P(j | x) - [y = j] by cell and class."""
     n_classes = log_prior.shape[0]
-    sums = np.zeros(cells.shape)
-    scaled = np.empty(cells.shape)
-    for k in range(w.shape[0]):
-        for cell in range(start[k], start[k + 1]):
-            for j in range(n_classes):
-                scaled[cell, j] = w[k] * cells[cell, j]
-    used = _used(w)
+    sums = np.zeros(scaled.shape)
     score = np.empty(n_classes)
     loss = 0.0
     for i in range(codes.shape[0]):
-        for j in range(n_classes):
-            score[j] = log_prior[j]
-        for u in range(used.shape[0]):
-            cell = start[used[u]] + codes[i, used[u]]
-            for j in range(n_classes):
-                score[j] += scaled[cell, j]
-        top = score.max()
-        own = score[y[i]] - top
-        total = 0.0
-        for j in range(n_classes):
-            score[j] = np.exp(score[j] - top)
-            total += score[j]
-        loss += weight[i] * (np.log(total) - own)
+        _class_scores(score, codes[i], start, scaled, log_prior, used)
+        own = score[y[i]]
+        top, total = _exponentials(score)
+        loss += weight[i] * (np.log(total) - (own - top))
         if wants_slope:
             for j in range(n_classes):
                 score[j] *= weight[i] / total
@@ -116,19 +109,19 @@ def binary_curvature_rows(
     codes: AnyArray,
     weight: Floats,
     start: Ints,
+    scaled: Floats,
     contrast: Floats,
     offset: float,
-    w: Floats,
+    used: Ints,
     free: Ints,
     out: Floats,
 ) -> None:
     """Rows a_i with sum_i a_i a_i' = Hessian over the variables ``free``."""
-    used = _used(w)
     for i in range(codes.shape[0]):
         score = offset
         for u in range(used.shape[0]):
             k = used[u]
-            score += w[k] * contrast[start[k] + codes[i, k]]
+            score += scaled[start[k] + codes[i, k]]
         tail = np.exp(-abs(score))
         root = np.sqrt(weight[i] * tail) / (1.0 + tail)
         for f in range(free.shape[0]):
@@ -141,29 +134,19 @@ def class_curvature_rows(
     codes: AnyArray,
     weight: Floats,
     start: Ints,
+    scaled: Floats,
     cells: Floats,
     log_prior: Floats,
-    w: Floats,
+    used: Ints,
     free: Ints,
     out: Floats,
 ) -> None:
     """The same for J classes: J rows for each row, centred on the mean over classes."""
     n_classes = log_prior.shape[0]
-    used = _used(w)
     score = np.empty(n_classes)
     for i in range(codes.shape[0]):
-        for j in range(n_classes):
-            score[j] = log_prior[j]
-        for u in range(used.shape[0]):
-            k = used[u]
-            cell = start[k] + codes[i, k]
-            for j in range(n_classes):
-                score[j] += w[k] * cells[cell, j]
-        top = score.max()
-        total = 0.0
-        for j in range(n_classes):
-            score[j] = np.exp(score[j] - top)
-            total += score[j]
+        _class_scores(score, codes[i], start, scaled, log_prior, used)
+        _, total = _exponentials(score)
         for j in range(n_classes):
             score[j] /= total
         for f in range(free.shape[0]):
@@ -266,9 +249,7 @@ def class_losses_after(
         part = codes_k[i]
         for j in range(n_classes):
             row[j] = scores[i, j] + table_k[part, j]
-        top = row.max()
-        total = 0.0
-        for j in range(n_classes):
-            total += np.exp(row[j] - top)
-        loss += weight[i] * (np.log(total) + top - row[y[i]])
+        own = row[y[i]]
+        top, total = _exponentials(row)
+        loss += weight[i] * (np.log(total) + top - own)
     return loss

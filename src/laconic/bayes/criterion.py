@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 
@@ -96,25 +95,6 @@ class LogTables:
         start = np.zeros(len(pieces) + 1, dtype=np.int64)
         np.cumsum([len(piece) for piece in pieces], out=start[1:])
         return LogTables(self.log_prior, self.cells[rows], start, self.class_weights[rows])
-
-    def scores(self, codes: NDArray[np.integer], weights: Floats) -> Floats:
-        """ln p_j + sum_k w_k ln a_kj, one row at a time (a row never depends on its batch)."""
-        out = np.repeat(self.log_prior[None, :], len(codes), axis=0)
-        for k in np.flatnonzero(weights):
-            out += weights[k] * self.table(int(k))[codes[:, k]]
-        return out
-
-
-def posterior(scores: Floats) -> Floats:
-    """Equation (1) from the scores of :meth:`LogTables.scores`."""
-    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
-
-def smoothed(probabilities: Floats, total: float) -> Floats:
-    """(p_j + h / J) / (1 + h), h = 1 / (2 (N + 1)): N rows never justify certainty."""
-    h = 0.5 / (total + 1.0)
-    return np.asarray((probabilities + h / probabilities.shape[1]) / (1.0 + h))
 
 
 @dataclass(frozen=True)

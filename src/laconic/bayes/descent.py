@@ -1,7 +1,8 @@
-"""Anytime search on the box [0, 1]^K: mini-batch projected gradient, restarts, neighbourhoods.
+"""The paper's searches of weights in [0, 1]^K: DGML, DGML-MS and DGML-VNS.
 
-Algorithms 1 (DGML) and 2 (DGML-VNS) of Hue, Boulle and Lemaire (EGC 2014), and their multi-start
-rival (DGML-MS). The paper leaves some things open or says them twice; here
+Algorithm 1 of Hue, Boulle and Lemaire (EGC 2014) is a projected gradient by mini-batches (DGML);
+algorithm 2 starts it again near the best point met (DGML-VNS), its rival anywhere (DGML-MS). The
+paper leaves some things open or says them twice; here
 
 * a step grows (x 1.2) when the slope keeps its sign and shrinks (x 0.5) when it changes: section 4
   says so, the sentence of section 3 says the reverse;
@@ -9,7 +10,7 @@ rival (DGML-MS). The paper leaves some things open or says them twice; here
   last one;
 * an improvement is one of 1e-4 nats: read as 1e-4 of the value, the first steps of 1e-2 would
   already count as failures wherever the criterion is flat, and the descent would end there;
-* the first neighbourhood, which has no value in the paper, is :data:`FIRST_NEIGHBOURHOOD`.
+* the first neighbourhood has no value in the paper: see ``tuning``.
 
 The best point is memorised at every evaluation, so that stopping at any moment loses nothing and
 a longer run of the same seed is never worse.
@@ -21,36 +22,20 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import WeightedBayes
 from laconic.bayes.rows import CodedRows
+from laconic.bayes.tuning import BATCH_GROWTH, FIRST_NEIGHBOURHOOD
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution, WhyStopped
 
 SearchName = Literal["dgml", "dgml-ms", "dgml-vns"]
 
-FIRST_NEIGHBOURHOOD = 0.01
-
 logger = logging.getLogger("laconic")
-
-
-class BatchProblem(Protocol):
-    """A criterion on the box, measured on a history of rows and sloped on mini-batches."""
-
-    @property
-    def n_variables(self) -> int: ...
-
-    def value(self, w: Floats, batch: int) -> float:
-        """The criterion on the history that ends with mini-batch number ``batch``."""
-        ...
-
-    def slope(self, w: Floats, batch: int) -> Floats:
-        """Slope divided by the weight of the rows, on mini-batch number ``batch``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,8 +57,68 @@ class DescentRules:
 PAPER_RULES = DescentRules()
 
 
+@dataclass(frozen=True)
+class MiniBatches:
+    """The paper's problem: slope on batch t, value on the history that ends with it.
+
+    The penalty is shared out: a batch carries the part of it that its rows are of all rows. (The
+    paper adds the whole penalty to every batch, which would multiply it by N / L.) Both are
+    measured at ``total``, the weight that the criterion speaks of.
+
+    Attributes
+    ----------
+    batches, order
+        Coded rows, and the order in which they come; after the last the first one follows.
+    batch_size
+        L, rows of a batch.
+    past
+        Rows that the criterion is measured on, None for the last ``depth`` rows of ``batches``.
+    """
+
+    batches: CodedRows
+    order: Ints
+    batch_size: int
+    criterion: WeightedBayes
+    total: float
+    past: CodedRows | None = None
+    depth: int = 0
+
+    @property
+    def n_variables(self) -> int:
+        return self.batches.n_variables
+
+    def value(self, w: Floats, batch: int) -> float:
+        past = self.past or self._rows(self._end(batch) - self.depth, self.depth)
+        loss = past.loss(w) * (self.total / past.total_weight())
+        return self.criterion.value(w, loss)
+
+    def slope(self, w: Floats, batch: int) -> Floats:
+        size = self._size
+        rows = self._rows(self._end(batch) - size, size)
+        _, slope = rows.loss_and_slope(w)
+        penalty_slope = self.criterion.slope(w, np.zeros_like(w))
+        return slope / rows.total_weight() + penalty_slope / self.total
+
+    def grown(self) -> MiniBatches:
+        """The same problem by larger batches, at most a whole history."""
+        most = len(self.order) if self.past is not None else self.depth
+        size = min(BATCH_GROWTH * self._size, max(most, self._size))
+        return replace(self, batch_size=size)
+
+    @property
+    def _size(self) -> int:
+        return min(self.batch_size, len(self.order))
+
+    def _end(self, batch: int) -> int:
+        return (batch + 1) * self._size
+
+    def _rows(self, begin: int, size: int) -> CodedRows:
+        picked = self.order[np.arange(begin, begin + min(size, len(self.order))) % len(self.order)]
+        return self.batches.take(picked)
+
+
 @dataclass
-class Path:
+class SearchPath:
     """Every evaluation of a search, and the best point among them."""
 
     point: Floats
@@ -107,9 +152,9 @@ def total_iterations(n_variables: int, total: float, level: int) -> int:
 
 
 def dgml(
-    problem: BatchProblem,
+    problem: MiniBatches,
     start: Floats,
-    path: Path,
+    path: SearchPath,
     deadline: Deadline,
     allowed: int,
     rules: DescentRules = PAPER_RULES,
@@ -163,7 +208,7 @@ class Restarts:
         return np.clip(best + self.rng.uniform(-size, size, len(best)), 0.0, 1.0)
 
 
-Descend = Callable[[Floats, Path, Deadline, int], int]
+Descend = Callable[[Floats, SearchPath, Deadline, int], int]
 
 
 def search(
@@ -181,7 +226,7 @@ def search(
     (``gap`` is infinite); the caller knows the criterion and may bound it.
     """
     deadline = deadline or Deadline(None)
-    path = Path(start)
+    path = SearchPath(start)
     size = restarts.first
     spent = 0
     why: WhyStopped = "max_iter"
@@ -205,73 +250,6 @@ def search(
     return Solution(path.point, path.value, math.inf, len(path.values), why, path.as_details())
 
 
-# The weighted naive Bayes as the paper's searches see it: mini-batches and a history.
-
-
-GROWTH = 10
-"""How much larger the batches of each new start are."""
-
-
-@dataclass(frozen=True)
-class MiniBatches:
-    """The paper's problem: slope on batch t, value on the history that ends with it.
-
-    The penalty is shared out: a batch carries the part of it that its rows are of all rows. (The
-    paper adds the whole penalty to every batch, which would multiply it by N / L.) Both are
-    measured at ``total``, the weight that the criterion speaks of.
-
-    Attributes
-    ----------
-    batches, order
-        Coded rows, and the order in which they come; after the last the first one follows.
-    batch_size
-        L, rows of a batch.
-    past
-        Rows that the criterion is measured on, None for the last ``depth`` rows of ``batches``.
-    """
-
-    batches: CodedRows
-    order: Ints
-    batch_size: int
-    criterion: WeightedBayes
-    total: float
-    past: CodedRows | None = None
-    depth: int = 0
-
-    @property
-    def n_variables(self) -> int:
-        return self.batches.n_variables
-
-    def value(self, w: Floats, batch: int) -> float:
-        past = self.past or self._rows(self._end(batch) - self.depth, self.depth)
-        loss = past.loss(w) * (self.total / past.total_weight())
-        return self.criterion.value(w, loss)
-
-    def slope(self, w: Floats, batch: int) -> Floats:
-        size = self._size
-        rows = self._rows(self._end(batch) - size, size)
-        _, slope = rows.loss_and_slope(w)
-        penalty_slope = self.criterion.slope(w, np.zeros_like(w))
-        return slope / rows.total_weight() + penalty_slope / self.total
-
-    def grown(self) -> MiniBatches:
-        """The same problem by larger batches, at most a whole history."""
-        most = len(self.order) if self.past is not None else self.depth
-        size = min(GROWTH * self._size, max(most, self._size))
-        return replace(self, batch_size=size)
-
-    @property
-    def _size(self) -> int:
-        return min(self.batch_size, len(self.order))
-
-    def _end(self, batch: int) -> int:
-        return (batch + 1) * self._size
-
-    def _rows(self, begin: int, size: int) -> CodedRows:
-        picked = self.order[np.arange(begin, begin + min(size, len(self.order))) % len(self.order)]
-        return self.batches.take(picked)
-
-
 def search_weights(
     problem: MiniBatches,
     kind: SearchName,
@@ -284,7 +262,7 @@ def search_weights(
 ) -> Solution:
     """DGML, DGML-MS or DGML-VNS, from w = 1/2 without a ``start``. Nothing is certified.
 
-    Every new start has batches :data:`GROWTH` times larger. Batches of L rows leave noise of order
+    Every new start has batches ``BATCH_GROWTH`` times larger. L rows leave noise of order
     1 / sqrt(L) in the slopes, whose signs then turn at random near the minimum and shrink the
     steps; with batches of one size the search stays above it (the paper's section 4.1 finds so
     too). An iteration measures the criterion on the whole history anyway, so its cost keeps its
@@ -294,7 +272,7 @@ def search_weights(
     budget = max_iter or total_iterations(problem.n_variables, problem.total, level)
     following = problem
 
-    def descend(point: Floats, path: Path, until: Deadline, allowed: int) -> int:
+    def descend(point: Floats, path: SearchPath, until: Deadline, allowed: int) -> int:
         nonlocal following
         at, following = following, following.grown()
         return dgml(at, point, path, until, allowed)

@@ -104,7 +104,7 @@ class SearchDisplay:
     >>> from sklearn.datasets import load_iris
     >>> from laconic import WeightedNaiveBayes
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = WeightedNaiveBayes(optimizer="dgml-vns", level=2, random_state=0)
+    >>> model = WeightedNaiveBayes(solver="dgml-vns", level=2, random_state=0)
     >>> display = SearchDisplay.from_estimator(model, X, y, optimizers=["dgml", "dgml-vns"])
     >>> list(display.values)
     ['dgml', 'dgml-vns']
@@ -126,10 +126,10 @@ class SearchDisplay:
         """Run the named searches with the estimator's other parameters, and the exact solver."""
         paths = {}
         for name in optimizers:
-            paths[str(name)] = clone(estimator).set_params(optimizer=name).fit(X, y).path_
+            paths[str(name)] = clone(estimator).set_params(solver=name).fit(X, y).path_
         minimum = None
         if estimator.power >= 1:
-            minimum = clone(estimator).set_params(optimizer="auto").fit(X, y).criterion_
+            minimum = clone(estimator).set_params(solver="auto").fit(X, y).criterion_
         return cls.from_paths(paths, minimum=minimum)
 
     @classmethod

@@ -15,7 +15,7 @@ from laconic.bayes.coded import CodedBayes, Prepared, prices
 from laconic.bayes.criterion import WeightedBayes
 from laconic.bayes.descent import MiniBatches, search_weights
 from laconic.bayes.solver import best_weights, certified, thinned
-from laconic.bayes.stream import BayesStream
+from laconic.bayes.stream import BayesStream, Fresh
 from laconic.core.contract import Interval, StrOptions, fit_context
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution
@@ -48,7 +48,7 @@ class WeightedNaiveBayes(CodedBayes):
     feature_costs : dict or array of shape (n_features,), default=None
         What using a column costs the user, in nats, added to C_k; a constructed variable pays for
         all its columns.
-    optimizer : {"auto", "dgml", "dgml-ms", "dgml-vns"}, default="auto"
+    solver : {"auto", "dgml", "dgml-ms", "dgml-vns"}, default="auto"
         "auto" is exact for power >= 1. The others are the paper's mini-batch gradient, alone, with
         random starts, and with variable neighbourhoods.
     batch_size : int, default=1000
@@ -73,7 +73,7 @@ class WeightedNaiveBayes(CodedBayes):
     random_state : int, RandomState or None, default=None
         Seeds the order of the mini-batches and the restarts.
     min_gain : float, default=0.05
-        Nats of criterion (4) that a variable must save to stay (``optimizer="auto"``): those that
+        Nats of criterion (4) that a variable must save to stay (``solver="auto"``): those that
         save less are left out one by one, the others optimised again each time. 0 keeps the
         minimum itself, with about a tenth more variables.
 
@@ -117,11 +117,12 @@ class WeightedNaiveBayes(CodedBayes):
     True
     """
 
+    _stream: BayesStream | None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [Interval(Real, 0, None, closed="left")],
         "power": [Interval(Real, 0, None, closed="neither")],
         "feature_costs": [dict, "array-like", None],
-        "optimizer": [StrOptions({"auto", "dgml", "dgml-ms", "dgml-vns"})],
+        "solver": [StrOptions({"auto", "dgml", "dgml-ms", "dgml-vns"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "history": [Interval(Integral, 1, None, closed="left"), None],
         "level": [Interval(Integral, 0, 20, closed="both")],
@@ -141,7 +142,7 @@ class WeightedNaiveBayes(CodedBayes):
         power: float = 1.0,
         *,
         feature_costs: Any = None,
-        optimizer: str = "auto",
+        solver: str = "auto",
         batch_size: int = 1000,
         history: int | None = None,
         level: int = 5,
@@ -157,7 +158,7 @@ class WeightedNaiveBayes(CodedBayes):
         self.penalty = penalty
         self.power = power
         self.feature_costs = feature_costs
-        self.optimizer = optimizer
+        self.solver = solver
         self.batch_size = batch_size
         self.history = history
         self.level = level
@@ -187,8 +188,7 @@ class WeightedNaiveBayes(CodedBayes):
         """
         ready = self._prepare(self._read_training(X, y, sample_weight))
         self._stream = None
-        found = self._optimise(ready, ready.total)
-        self._finish(ready, found)
+        self._finish(ready, self._optimise(ready))
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -219,14 +219,14 @@ class WeightedNaiveBayes(CodedBayes):
         """
         stream = BayesStream.following(self, X, y, classes, sample_weight)
         ready = stream.prepared()
-        found = self._optimise(ready, stream.total, start=stream.start(ready), fresh=stream.fresh)
+        found = self._optimise(ready, stream.start(ready), stream.fresh)
         stream.publish(self)
         self._stream = stream.with_weights(ready, found.point)
         self._finish(ready, found)
         return self
 
     def _optimise(
-        self, ready: Prepared, total: float, start: Floats | None = None, fresh: Any = None
+        self, ready: Prepared, start: Floats | None = None, fresh: Fresh | None = None
     ) -> Solution:
         names = self.schema_.names if fresh is None else fresh.names
         cost = prices(ready, self.feature_costs, names)
@@ -234,30 +234,42 @@ class WeightedNaiveBayes(CodedBayes):
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         deadline = Deadline(self.time_budget)
+        limits: dict[str, Any] = {
+            "level": self.level, "start": start, "max_iter": self.max_iter, "deadline": deadline
+        }  # fmt: skip
         rows = ready.rows
-        limits = {"level": self.level, "start": start, "max_iter": self.max_iter}
-        if self.optimizer == "auto" or not rows.n_variables:
-            found = best_weights(rows, criterion, total=total, rng=rng, deadline=deadline, **limits)
+        if self.solver == "auto" or not rows.n_variables:
+            found = best_weights(rows, criterion, total=ready.total, rng=rng, **limits)
             if self.min_gain and found.why_stopped != "interrupted":
                 gain = float(self.min_gain)
                 found = thinned(rows, criterion, found, min_gain=gain, deadline=deadline)
             self._warn(found, short=("budget", "interrupted", "max_iter", "stalled"))
             return found
-        self._refuse_scan(isinstance(ready.coded, ArraySource), f"(optimizer={self.optimizer!r})")
-        n_rows = ready.n_rows
+        problem = self._mini_batches(ready, criterion, rng, fresh)
+        found = search_weights(problem, self.solver, rng=rng, **limits)  # type: ignore[arg-type]
+        self._warn(found, short=("budget", "interrupted"))
+        return certified(rows, criterion, found)
+
+    def _mini_batches(
+        self,
+        ready: Prepared,
+        criterion: WeightedBayes,
+        rng: np.random.Generator,
+        fresh: Fresh | None,
+    ) -> MiniBatches:
+        """The rows in random order, or the newest ones of a stream as they came."""
+        self._refuse_scan(isinstance(ready.coded, ArraySource), f"(solver={self.solver!r})")
+        rows, n_rows = ready.rows, ready.n_rows
         depth = n_rows if self.history is None else min(int(self.history), n_rows)
-        problem = MiniBatches(
+        return MiniBatches(
             rows,
             rng.permutation(n_rows) if fresh is None else np.arange(fresh.first, n_rows),
             int(self.batch_size),
             criterion,
-            total,
+            ready.total,
             past=rows if depth == n_rows or fresh is not None else None,
             depth=depth,
         )
-        found = search_weights(problem, self.optimizer, rng=rng, deadline=deadline, **limits)  # type: ignore[arg-type]
-        self._warn(found, short=("budget", "interrupted"))
-        return certified(rows, criterion, found)
 
     def _warn(self, found: Solution, short: tuple[str, ...]) -> None:
         # for power < 1 a search always ends by its number of iterations
@@ -301,5 +313,5 @@ class WeightedNaiveBayes(CodedBayes):
         weights = np.zeros((len(values), len(names)))
         for row, penalty in enumerate(values):
             model.penalty = float(penalty)
-            weights[row, ready.places] = model._optimise(ready, ready.total).point
+            weights[row, ready.places] = model._optimise(ready).point
         return names, weights

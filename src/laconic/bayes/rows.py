@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import LogTables
+from laconic.bayes.tuning import SCRATCH_CELLS
 from laconic.data.source import ArraySource, Block, Source
-
-_SCRATCH_CELLS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -41,84 +41,65 @@ class CodedRows:
 
     def loss_and_slope(self, w: Floats) -> tuple[float, Floats]:
         loss, sums = self._pass(w, wants_slope=True)
-        if self.tables.n_classes == 2:
-            products = self._contrast * sums
-        else:
-            products = (self.tables.cells * sums).sum(axis=1)
+        products = self.cells * sums
         slope: Floats = np.zeros(self.n_variables)
-        np.add.at(slope, self.tables.owner, products)
+        np.add.at(
+            slope, self.tables.owner, products if products.ndim == 1 else products.sum(axis=1)
+        )
         return float(loss), slope
 
-    @property
-    def _contrast(self) -> Floats:
-        return self.tables.cells[:, 1] - self.tables.cells[:, 0]
+    @cached_property
+    def cells(self) -> Floats:
+        """What a part adds to the scores: to the log-odds of two classes, else to each class."""
+        cells = self.tables.cells
+        return cells[:, 1] - cells[:, 0] if self.tables.n_classes == 2 else cells
 
-    @property
-    def _offset(self) -> float:
-        return float(self.tables.log_prior[1] - self.tables.log_prior[0])
+    @cached_property
+    def first_score(self) -> Any:
+        """The score before any variable."""
+        prior = self.tables.log_prior
+        return float(prior[1] - prior[0]) if self.tables.n_classes == 2 else prior
+
+    def _scaled(self, w: Floats) -> Floats:
+        own = w[self.tables.owner]
+        return self.cells * (own if self.cells.ndim == 1 else own[:, None])
 
     def _pass(self, w: Floats, *, wants_slope: bool) -> Any:
         from laconic.bayes import _numba as hot
 
-        tables = self.tables
-        if tables.n_classes == 2:
-            contrast, offset = self._contrast, self._offset
+        two, start, first = self.tables.n_classes == 2, self.tables.start, self.first_score
+        scaled, used = self._scaled(w), np.flatnonzero(w)
 
-            def two(block: Block) -> Any:
-                return hot.binary_pass(
-                    block.X, *labels(block), tables.start, contrast, offset, w, wants_slope
-                )
+        def one(block: Block) -> Any:
+            run = hot.binary_pass if two else hot.class_pass
+            return run(block.X, *labels(block), start, scaled, first, used, wants_slope)
 
-            return self.source.sum(two)
-
-        def many(block: Block) -> Any:
-            return hot.class_pass(
-                block.X,
-                *labels(block),
-                tables.start,
-                tables.cells,
-                tables.log_prior,
-                w,
-                wants_slope,
-            )
-
-        return self.source.sum(many)
+        return self.source.sum(one)
 
     def curvature(self, w: Floats, free: Ints) -> Floats:
         """Hessian of the loss over the variables ``free``."""
-        return np.asarray(self.source.sum(self._curvature_of(w, free)))
-
-    def _curvature_of(self, w: Floats, free: Ints) -> Callable[[Block], Floats]:
         from laconic.bayes import _numba as hot
 
-        tables = self.tables
-        n_classes = tables.n_classes
-        contrast = self._contrast if n_classes == 2 else np.zeros(0)
-        offset = self._offset if n_classes == 2 else 0.0
-        width = 1 if n_classes == 2 else n_classes
-        step = max(1, _SCRATCH_CELLS // max(1, width * len(free)))
+        two = self.tables.n_classes == 2
+        shape = (len(free),) if two else (self.tables.n_classes, len(free))
+        step = max(1, SCRATCH_CELLS // max(1, math.prod(shape)))
+        start, scaled, used = self.tables.start, self._scaled(w), np.flatnonzero(w)
+        cells, first = self.cells, self.first_score
 
         def one(block: Block) -> Floats:
+            run = hot.binary_curvature_rows if two else hot.class_curvature_rows
             total = np.zeros((len(free), len(free)))
-            assert block.weight is not None
+            weight = labels(block)[1]
             for begin in range(0, len(block), step):
                 rows = slice(begin, min(begin + step, len(block)))
-                codes, weight = block.X[rows], block.weight[rows]
-                if n_classes == 2:
-                    out = np.empty((len(codes), len(free)))
-                    hot.binary_curvature_rows(
-                        codes, weight, tables.start, contrast, offset, w, free, out
-                    )
-                else:
-                    wide = np.empty((len(codes), n_classes, len(free)))
-                    hot.class_curvature_rows(
-                        codes, weight, tables.start, tables.cells, tables.log_prior, w, free, wide
-                    )
-                    out = wide.reshape(-1, len(free))
-                total += out.T @ out
+                codes = block.X[rows]
+                out = np.empty((len(codes), *shape))
+                run(codes, weight[rows], start, scaled, cells, first, used, free, out)
+                flat = out.reshape(-1, len(free))
+                total += flat.T @ flat
             return total
 
-        return one
+        return np.asarray(self.source.sum(one))
 
     def total_weight(self) -> float:
         return float(self.source.sum(lambda block: labels(block)[1].sum()))

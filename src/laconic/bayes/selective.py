@@ -1,4 +1,4 @@
-"""Which variables a naive Bayes keeps: MAP selection and compression-weighted averaging.
+"""Selective naive Bayes: MAP selection of variables, and compression-weighted averaging.
 
 Boulle (2007, "Compression-based averaging of selective naive Bayes classifiers", JMLR 8): fast
 forward-backward selection from several random orders. The description length of a selection S of
@@ -15,12 +15,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints, Mask
 from laconic.bayes.coded import CodedBayes
-from laconic.bayes.criterion import LogTables, selection_prior
+from laconic.bayes.criterion import selection_prior
 from laconic.bayes.rows import CodedRows, labels
 from laconic.core.contract import Interval, StrOptions, fit_context
 from laconic.core.progress import Deadline
@@ -41,7 +40,7 @@ class _Average:
     by_variable: Floats
     total: float = 0.0
 
-    def add(self, selected: NDArray[np.bool_], value: float) -> None:
+    def add(self, selected: Mask, value: float) -> None:
         compression = 1.0 - value / self.null_value
         if compression > 0.0:
             self.total += compression
@@ -55,17 +54,15 @@ class _Average:
 class _Scores:
     """Scores of a block after some variables went in or out; kept with the block."""
 
-    tables: LogTables
-
-    @property
-    def two_classes(self) -> bool:
-        return self.tables.n_classes == 2
+    cells: Floats
+    start: Ints
+    first: Any
 
     def gain(self, step: Step) -> Floats:
         """What variable k adds to the scores of its parts; ``~k`` takes it out again."""
-        table = self.tables.table(step if step >= 0 else ~step)
-        gain: Floats = table[:, 1] - table[:, 0] if self.two_classes else table
-        return np.asarray(gain if step >= 0 else -gain)
+        k = max(step, ~step)
+        own = self.cells[self.start[k] : self.start[k + 1]]
+        return own if step >= 0 else -own
 
     def at(self, block: Block, steps: tuple[Step, ...]) -> Floats:
         def made() -> Floats:
@@ -74,19 +71,13 @@ class _Scores:
             if steps and kept is not None and kept[0] == steps[:-1]:
                 before, new = kept[1], steps[-1:]
             else:
-                before, new = self._first(len(block)), steps
+                before, new = np.full((len(block), *np.shape(self.first)), self.first), steps
             for step in new:
-                before = before + self.gain(step)[block.X[:, step if step >= 0 else ~step]]
+                before = before + self.gain(step)[block.X[:, max(step, ~step)]]
             return before
 
         scores: Floats = block.memo.recall("selection", steps, made)
         return scores
-
-    def _first(self, n_rows: int) -> Floats:
-        prior = self.tables.log_prior
-        if self.two_classes:
-            return np.full(n_rows, float(prior[1] - prior[0]))
-        return np.repeat(prior[None, :], n_rows, axis=0)
 
 
 @dataclass
@@ -95,7 +86,7 @@ class _Selection:
 
     rows: CodedRows
     preparation: Floats
-    selected: NDArray[np.bool_] = field(init=False)
+    selected: Mask = field(init=False)
     steps: tuple[Step, ...] = field(init=False)
     value: float = field(init=False)
 
@@ -108,27 +99,28 @@ class _Selection:
         self.steps = ()
         self.value = self.rows.loss(np.zeros(n_variables)) + self.prior(self.selected)
 
-    def prior(self, selected: NDArray[np.bool_]) -> float:
+    def prior(self, selected: Mask) -> float:
         chosen = int(selected.sum())
         return selection_prior(len(selected), chosen) + float(self.preparation[selected].sum())
 
     def step(self, k: int) -> Step:
         return ~k if self.selected[k] else k
 
-    def toggled(self, k: int) -> tuple[NDArray[np.bool_], float]:
+    def toggled(self, k: int) -> tuple[Mask, float]:
         """The selection with variable k in (or out), and its description length."""
-        scores, steps = _Scores(self.rows.tables), self.steps
-        gain = scores.gain(self.step(k))
+        rows, steps = self.rows, self.steps
+        scores = _Scores(rows.cells, rows.tables.start, rows.first_score)
+        gain, two = scores.gain(self.step(k)), rows.tables.n_classes == 2
 
         def one(block: Block) -> float:
             from laconic.bayes import _numba as hot
 
-            after = hot.binary_losses_after if scores.two_classes else hot.class_losses_after
+            after = hot.binary_losses_after if two else hot.class_losses_after
             return float(after(scores.at(block, steps), *labels(block), block.X[:, k], gain))
 
         other = self.selected.copy()
         other[k] = not other[k]
-        return other, float(self.rows.source.sum(one)) + self.prior(other)
+        return other, float(rows.source.sum(one)) + self.prior(other)
 
     def accept(self, k: int, value: float) -> None:
         self.steps = (*self.steps, self.step(k))
@@ -194,9 +186,6 @@ def _forward_backward(
                 if value < model.value - 1e-9 * abs(model.value):
                     model.accept(k, value)
                     improved = True
-
-
-# Selective naive Bayes: which variables, and the average of good selections.
 
 
 class SelectiveNaiveBayes(CodedBayes):

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import WeightedBayes
-from laconic.bayes.descent import Path, Restarts, search, total_iterations
+from laconic.bayes.descent import Restarts, SearchPath, search, total_iterations
 from laconic.bayes.rows import CodedRows
+from laconic.bayes.tuning import NEWTON_PRICE, NEWTON_STEPS, RELATIVE_GAP, WORKING_SET
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution, WhyStopped
 
-WORKING_SET = 512
-"""Variables whose Hessian is formed at once; the others wait for the next iteration."""
-RELATIVE_GAP = 1e-8
-"""Certified gap at which the convex solver stops, relative to the loss of the prior alone."""
 _OUT = 1e300  # price of a variable that may not come back
-_NEWTON_PRICE = 4  # passes of one Newton iteration, in iterations of the paper's search
 
 
 def newton_weights(
@@ -30,7 +26,7 @@ def newton_weights(
     tol: float | None = None,
     max_iter: int = 100,
     deadline: Deadline | None = None,
-    path: Path | None = None,
+    path: SearchPath | None = None,
 ) -> Solution:
     """Minimise criterion (4) on [0, 1]^K by proximal Newton steps.
 
@@ -40,7 +36,7 @@ def newton_weights(
     less than ``tol``.
     """
     w = np.zeros(rows.n_variables) if start is None else np.array(start, dtype=np.float64)
-    path = Path(w) if path is None else path
+    path = SearchPath(w) if path is None else path
     deadline = deadline or Deadline(None)
     path.start()
     state = _State.at(rows, criterion, w)
@@ -150,7 +146,7 @@ def certified(rows: CodedRows, criterion: WeightedBayes, found: Solution) -> Sol
     value = criterion.value(found.point, loss)
     relaxed = criterion.relaxed()
     gap = relaxed.gap(found.point, slope) + value - relaxed.value(found.point, loss)
-    return Solution(found.point, value, gap, found.n_iter, found.why_stopped, found.details)
+    return replace(found, value=value, gap=gap)
 
 
 def thinned(
@@ -232,18 +228,16 @@ def best_weights(
         value = relaxed.value + criterion.regulariser(relaxed.point)
         value -= criterion.relaxed().regulariser(relaxed.point)
         gap = relaxed.gap + value - relaxed.value
-        return Solution(
-            relaxed.point, value, gap, relaxed.n_iter, relaxed.why_stopped, relaxed.details
-        )
+        return replace(relaxed, value=value, gap=gap)
     tol = 10.0 * _default_tol(rows, _State.at(rows, criterion, np.zeros(rows.n_variables)))
 
-    def descend(point: Floats, path: Path, until: Deadline, allowed: int) -> int:
+    def descend(point: Floats, path: SearchPath, until: Deadline, allowed: int) -> int:
         done = newton_weights(
             rows,
             criterion,
             start=point,
             tol=tol,
-            max_iter=min(50, max(1, allowed)),
+            max_iter=min(NEWTON_STEPS, max(1, allowed)),
             deadline=until,
             path=path,
         )
@@ -251,16 +245,9 @@ def best_weights(
             raise KeyboardInterrupt
         return done.n_iter
 
-    budget = max(1, total_iterations(rows.n_variables, total, level) // _NEWTON_PRICE)
+    budget = max(1, total_iterations(rows.n_variables, total, level) // NEWTON_PRICE)
     found = search(
         descend, relaxed.point, Restarts("dgml-vns", rng), budget=budget, deadline=deadline
     )
     gap = max(0.0, found.value - (relaxed.value - relaxed.gap))
-    return Solution(
-        found.point,
-        found.value,
-        gap,
-        relaxed.n_iter + found.n_iter,
-        found.why_stopped,
-        found.details,
-    )
+    return replace(found, gap=gap, n_iter=relaxed.n_iter + found.n_iter)

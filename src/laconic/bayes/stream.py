@@ -1,12 +1,10 @@
-"""A stream's past as value by class weights of every column, of bounded size, merged by +.
+"""The state of a weighted naive Bayes between two chunks of a stream.
 
-A numeric column keeps a few thousand values: neighbours of little weight are pooled at their
-largest, so that the weight up to any kept value is exact when they are pooled.
+A frozen value: a chunk makes a new one, so that a chunk that fails leaves the model as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,209 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import unique_labels
 
-from laconic._typing import Floats
-from laconic.bayes.coded import CodedBayes, Prepared, code_matrix, prepare
+from laconic._typing import Floats, Ints
+from laconic.bayes.coded import CodedBayes, Prepared, prepare
+from laconic.bayes.summary import TableSummary, summary_of_parts
+from laconic.bayes.tuning import RECENT_ROWS, STREAM_GROWTH
 from laconic.core.contract import take_rows
-from laconic.data.source import ArraySource, Block, Source
+from laconic.data.source import ArraySource, Source
 from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import MISSING, Kind, shown
-from laconic.data.value_tables import NumericTable, category_table, condensed, numeric_table
-from laconic.modl.estimator import ModlEncoder
+from laconic.data.tables.kinds import shown
+from laconic.modl.estimator import ModlEncoder, make_encoder
 from laconic.modl.fit import Setting, fit_column
-from laconic.modl.partition import Groups, Intervals, Partition
-from laconic.modl.requests import read_requests
-
-MOST_VALUES = 4096
-
-
-@dataclass(frozen=True)
-class CategoryTable:
-    """Class weights of sorted texts; the last row is missing."""
-
-    categories: tuple[str, ...]
-    weights: Floats
-
-    def __add__(self, other: CategoryTable) -> CategoryTable:
-        texts = tuple(sorted({*self.categories, *other.categories}))
-        place = {text: k for k, text in enumerate(texts)}
-        weights = np.zeros((len(texts) + 1, self.weights.shape[1]))
-        for table in (self, other):
-            weights[[place[text] for text in table.categories]] += table.weights[:-1]
-            weights[-1] += table.weights[-1]
-        return CategoryTable(texts, weights)
-
-
-ColumnTable = NumericTable | CategoryTable
-
-
-@dataclass(frozen=True)
-class TableSummary:
-    """Value by class weights of every column of the rows seen so far."""
-
-    names: tuple[str, ...]
-    kinds: tuple[Kind, ...]
-    columns: tuple[ColumnTable, ...]
-    class_totals: Floats
-
-    @staticmethod
-    def of(table: Table, y: NDArray[np.int64], weight: Floats, n_classes: int) -> TableSummary:
-        source = ArraySource(table, y, weight)
-        columns: list[ColumnTable] = []
-        for j, kind in enumerate(table.kinds):
-            if kind == "categorical":
-                texts = table.categories[j] or ()
-                columns.append(
-                    CategoryTable(texts, category_table(source, j, len(texts), n_classes))
-                )
-            else:
-                columns.append(condensed(numeric_table(source, j, n_classes), MOST_VALUES))
-        totals: Floats = np.bincount(y, weights=weight, minlength=n_classes).astype(np.float64)
-        return TableSummary(table.names, table.kinds, tuple(columns), totals)
-
-    def __add__(self, other: TableSummary) -> TableSummary:
-        kinds, columns = [], []
-        for j, name in enumerate(self.names):
-            kind, column = _joined(
-                name, (self.kinds[j], self.columns[j]), (other.kinds[j], other.columns[j])
-            )
-            kinds.append(kind)
-            columns.append(column)
-        totals = self.class_totals + other.class_totals
-        return TableSummary(self.names, tuple(kinds), tuple(columns), totals)
-
-    @property
-    def total(self) -> float:
-        return float(self.class_totals.sum())
-
-    def schema(self, *, named: bool) -> Schema:
-        categories = tuple(
-            column.categories if isinstance(column, CategoryTable) else None
-            for column in self.columns
-        )
-        return Schema(self.names, self.kinds, categories, named)
-
-    def source(self) -> SummarySource:
-        return SummarySource(self)
-
-
-def _joined(
-    name: str, a: tuple[Kind, ColumnTable], b: tuple[Kind, ColumnTable]
-) -> tuple[Kind, ColumnTable]:
-    """Two tables of one column; one without any value takes the kind of the other."""
-    (kind, first), (other_kind, second) = a, b
-    if isinstance(first, NumericTable) and isinstance(second, NumericTable):
-        return kind, condensed(first + second, MOST_VALUES)
-    if isinstance(first, NumericTable) and not len(first.values):
-        return other_kind, CategoryTable((), first.missing[None]) + _as_categories(second)
-    if isinstance(second, NumericTable) and not len(second.values):
-        return kind, _as_categories(first) + CategoryTable((), second.missing[None])
-    if isinstance(first, CategoryTable) and isinstance(second, CategoryTable):
-        return kind, first + second
-    raise ValueError(
-        f"Column {shown(name)} was {kind} so far and is {other_kind} now; convert it to the kind "
-        "it had."
-    )
-
-
-def _as_categories(table: ColumnTable) -> CategoryTable:
-    assert isinstance(table, CategoryTable)
-    return table
-
-
-@dataclass(frozen=True)
-class SummarySource:
-    """The summary as weighted rows, one column at a time: what a partition search reads."""
-
-    summary: TableSummary
-
-    @property
-    def n_rows(self) -> int:
-        return max(len(self._block(j)) for j in range(len(self.summary.names)))
-
-    def _block(self, j: int) -> Block:
-        column = self.summary.columns[j]
-        cells: NDArray[Any]
-        if isinstance(column, CategoryTable):
-            weights = column.weights
-            cells = np.append(np.arange(len(column.categories)), MISSING).astype(np.int32)
-            categories: tuple[str, ...] | None = column.categories
-        else:
-            weights = np.concatenate([column.weights, column.missing[None]])
-            cells, categories = np.append(column.values, np.nan), None
-        value, y = np.nonzero(weights)
-        rows = Table(
-            (self.summary.names[j],), (self.summary.kinds[j],), (categories,), [cells[value]]
-        )
-        return Block(0, 0, len(value), rows, y, weights[value, y])
-
-    def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
-        if columns is None or len(columns) != 1:
-            raise ValueError("A summary holds columns one by one: ask for one column.")
-        yield f(self._block(int(columns[0])))
-
-    def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
-        return next(self.map(f, columns))
-
-
-# What a fitted model still knows of its rows: the class weights of its parts, as a summary.
-#
-# ``fit`` keeps no rows. When a stream continues a fitted model, each interval becomes one pool at
-# its upper bound, and the weight of a group is shared out evenly among its texts: no boundary of
-# the fitted model is lost, and finer ones can only come from the stream.
-
-
-def summary_of_parts(
-    partitions: list[Partition], schema: Schema, totals: Floats, chunk: Table
-) -> TableSummary:
-    """One table for each column; ``chunk`` says where open-ended pools lie."""
-    columns: list[ColumnTable] = []
-    for j, partition in enumerate(partitions):
-        cells = partition.cells
-        if isinstance(cells, Groups):
-            columns.append(_categories(cells, partition.class_weights))
-        else:
-            assert isinstance(cells, Intervals)
-            columns.append(_numbers(cells, partition.class_weights, chunk.column(j)))
-    return TableSummary(schema.names, schema.kinds, tuple(columns), totals)
-
-
-def _numbers(cells: Intervals, weights: Floats, seen: Floats) -> NumericTable:
-    missing = weights[0] if cells.missing_alone else np.zeros(weights.shape[1])
-    places = [*cells.bounds, _above(cells.bounds, seen), *cells.special]
-    values, back = np.unique(np.array(places, dtype=np.float64), return_inverse=True)
-    pools = np.zeros((len(values), weights.shape[1]))
-    np.add.at(pools, back, weights[cells.first :])
-    return NumericTable(values, pools, missing)
-
-
-def _above(bounds: Floats, seen: Floats) -> float:
-    """A value of the last interval: the median of those that the chunk has there."""
-    low = float(bounds[-1]) if len(bounds) else -np.inf
-    there = seen[seen > low]
-    if len(there):
-        return float(np.median(there))
-    return float(np.nextafter(low, np.inf)) if np.isfinite(low) else 0.0
-
-
-def _categories(cells: Groups, weights: Floats) -> CategoryTable:
-    counts = np.bincount(cells.part_of[:-1], minlength=cells.n_parts).astype(np.float64)
-    if cells.missing_seen:
-        counts[cells.part_of[-1]] += 1.0
-    each = weights / np.maximum(counts, 1.0)[:, None]
-    rows = each[cells.part_of]
-    if not cells.missing_seen:
-        rows[-1] = 0.0
-    return CategoryTable(cells.categories, rows)
-
-
-# The state of a weighted naive Bayes between two chunks of a stream.
-#
-# A frozen value: a chunk makes a new one, so that a chunk that fails leaves the model as it was.
-
-
-GROWTH = 1.5
-"""Partitions are found again when the stream has grown by this factor since the last time."""
-RECENT_ROWS = 50_000
+from laconic.modl.partition import Groups, Partition, code_matrix
 
 
 @dataclass(frozen=True)
@@ -224,7 +30,7 @@ class Chunk:
     """Rows of a stream, as read."""
 
     table: Table
-    y: NDArray[np.int64]
+    y: Ints
     weight: Floats
 
     def __len__(self) -> int:
@@ -260,7 +66,7 @@ class BayesStream:
     def following(estimator: Any, X: Any, y: Any, classes: Any, sample_weight: Any) -> BayesStream:
         """The state after one more chunk; the estimator is read, not changed."""
         before: BayesStream | None = getattr(estimator, "_stream", None)
-        encoder = estimator._make_encoder()
+        encoder = make_encoder(estimator)
         if encoder.pairs or encoder.trees:
             raise ValueError(
                 "partial_fit keeps one summary for each column and cannot build pairs or trees; "
@@ -314,37 +120,16 @@ class BayesStream:
         stream = replace(
             self, summary=summary, schema=schema, recent=_newest(recent, max(depth, len(chunk)))
         )
-        if not self.partitions or summary.total >= GROWTH * self.refreshed_at:
+        if not self.partitions or summary.total >= STREAM_GROWTH * self.refreshed_at:
             return replace(stream, partitions=stream._find_partitions(), refreshed_at=summary.total)
         return replace(stream, partitions=stream._counted(stream.recent[-1]))
 
     def _find_partitions(self) -> dict[str, Partition]:
         """From the summaries, as from rows."""
-        width = len(self.schema.names)
-        header = Table(
-            self.schema.names,
-            self.schema.kinds,
-            self.schema.categories,
-            [np.empty(0) for _ in range(width)],
-        )
-        encoder = self.encoder
-        requests = read_requests(
-            header,
-            len(self.classes),
-            self.total,
-            max_parts=encoder.max_parts,
-            min_part_weight=encoder.min_part_weight,
-            monotone=encoder.monotone,
-            cuts=encoder.cuts,
-            special_values=encoder.special_values,
-        )
-        setting = Setting(
-            self.summary.source(),
-            header,
-            self.classes,
-            self.summary.class_totals,
-            encoder.prior,  # type: ignore[arg-type]
-        )
+        source, header = self.summary.source(), self.schema.empty_table()
+        totals, encoder = self.summary.class_totals, self.encoder
+        setting = Setting(source, header, self.classes, totals, encoder.code)  # type: ignore[arg-type]
+        requests = encoder._requests(setting)
         found = [fit_column(setting, j, request) for j, request in enumerate(requests)]
         return {partition.name: partition for partition in found}
 
@@ -356,7 +141,7 @@ class BayesStream:
             weights = partition.class_weights.copy()
             np.add.at(weights, (codes[:, k], chunk.y), chunk.weight)
             cells = partition.cells
-            if getattr(cells, "categories", None) is not None:
+            if isinstance(cells, Groups):
                 cells = _with_categories(cells, self.schema.categories[k] or ())
             out[name] = replace(partition, class_weights=weights, cells=cells)
         return out
@@ -380,7 +165,7 @@ class BayesStream:
             codes = [code_matrix(chunk.table, kept) for chunk in self.recent]
             return ArraySource(np.concatenate(codes), y, weight)
 
-        return prepare(self.partitions, self.encoder.prior, self.summary.class_totals, coded)
+        return prepare(self.partitions, self.encoder.code, self.summary.class_totals, coded)
 
     def start(self, ready: Prepared) -> Floats | None:
         """The weights so far, for the variables that are informative now."""
@@ -453,7 +238,7 @@ def _read_classes(before: BayesStream | None, classes: Any) -> NDArray[Any]:
     return before.classes
 
 
-def _class_codes(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64]:
+def _class_codes(labels: NDArray[Any], known: NDArray[Any]) -> Ints:
     place = np.searchsorted(known, labels)
     place = np.minimum(place, len(known) - 1)
     new = known[place] != labels
@@ -466,7 +251,7 @@ def _class_codes(labels: NDArray[Any], known: NDArray[Any]) -> NDArray[np.int64]
     return place.astype(np.int64)
 
 
-def _with_categories(cells: Any, categories: tuple[str, ...]) -> Any:
+def _with_categories(cells: Groups, categories: tuple[str, ...]) -> Groups:
     """Groups that know more texts: the new ones belong to the default group."""
     if categories == cells.categories:
         return cells

@@ -1,4 +1,7 @@
-"""Compiled kernels of the grouping search: all groupings of few values, merging, value moves."""
+"""Compiled kernels of the grouping search: all groupings of few values, merging, value moves.
+
+At the end the screening of column pairs, which costs cells as groups.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,16 @@ def group_cost(weights: AnyArray, n_classes: int, table: AnyArray) -> float:
             cost -= log_factorial(weights[j], table)
         cost += log_factorial(total + (n_classes - 1), table) - table[n_classes - 1]
     return cost
+
+
+@njit(cache=True, nogil=True)
+def joint_cost(
+    one: AnyArray, other: AnyArray, n_classes: int, table: AnyArray, joint: AnyArray
+) -> float:
+    """Cost of two groups as one; ``joint`` is room for their sum."""
+    for j in range(one.shape[0]):
+        joint[j] = one[j] + other[j]
+    return group_cost(joint, n_classes, table)
 
 
 @njit(cache=True, nogil=True)
@@ -89,9 +102,7 @@ def merge_path(values: AnyArray, n_classes: int, table: AnyArray) -> tuple[AnyAr
     joint = np.empty(width, dtype=values.dtype)
     for v in range(n_values):
         for u in range(v + 1, n_values):
-            for j in range(width):
-                joint[j] = group[v, j] + group[u, j]
-            change = group_cost(joint, n_classes, table) - cost[v] - cost[u]
+            change = joint_cost(group[v], group[u], n_classes, table, joint) - cost[v] - cost[u]
             if change < delta[v]:
                 delta[v] = change
                 partner[v] = u
@@ -121,9 +132,8 @@ def merge_path(values: AnyArray, n_classes: int, table: AnyArray) -> tuple[AnyAr
                 partner[v] = -1
             for u in range(v + 1, n_values):
                 if alive[u] and (stale or u == kept):
-                    for j in range(width):
-                        joint[j] = group[v, j] + group[u, j]
-                    change = group_cost(joint, n_classes, table) - cost[v] - cost[u]
+                    entered = joint_cost(group[v], group[u], n_classes, table, joint)
+                    change = entered - cost[v] - cost[u]
                     if change < delta[v]:
                         delta[v] = change
                         partner[v] = u
@@ -180,9 +190,7 @@ def move_values(
             for b in range(n_groups):
                 if b == a:
                     continue
-                for j in range(width):
-                    joint[j] = group[b, j] + values[v, j]
-                entered = group_cost(joint, n_classes, table)
+                entered = joint_cost(group[b], values[v], n_classes, table, joint)
                 change = gain + entered - cost[b]
                 if b == garbage:
                     change += garbage_prior[size[b] + 1] - garbage_prior[size[b]]
@@ -208,10 +216,8 @@ def move_values(
     return float(cost.sum())
 
 
-# Compiled screening of column pairs.
-
-
-_SIDE = 8
+COARSE = 8
+"""Parts of a column in the screening of pairs."""
 
 
 @njit(cache=True, nogil=True)
@@ -262,14 +268,14 @@ def _all_gains(
 ) -> AnyArray:
     n_rows, n_columns = codes.shape
     gains = np.full((n_columns, n_columns), -np.inf)
-    cells = np.empty((_SIDE, _SIDE, n_classes))
+    cells = np.empty((COARSE, COARSE, n_classes))
     for a in range(n_columns):
         for b in range(a + 1, n_columns):
             cells[:] = 0.0
             for i in range(n_rows):
                 cells[codes[i, a], codes[i, b], y[i]] += weight[i]
             fine = cells
-            size = _SIDE
+            size = COARSE
             best = -np.inf
             while size >= 2:
                 gain = _gain(fine, size, n_classes, table)
@@ -281,7 +287,11 @@ def _all_gains(
 
 
 def pair_gains(codes: AnyArray, y: AnyArray, weight: AnyArray, n_classes: int) -> AnyArray:
-    """Gains of all pairs; codes are in 0..7."""
+    """What each pair of coarse columns says beyond the two columns alone, in nats.
+
+    Entry (a, b), a < b: cost of a + cost of b - cost of one part - cost of the cells, the best of
+    the 8 x 8, 4 x 4 and 2 x 2 grids. It is proportional to joint level - sum of the two levels.
+    """
     from scipy.special import gammaln
 
     table = gammaln(np.arange(n_classes + 1, dtype=np.float64) + 1.0)

@@ -23,20 +23,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Literal, Self
 
 import numpy as np
 from scipy.special import gammaln
 
 from laconic._typing import Floats, Ints
 
-PriorName = Literal["granular", "2006"]
+CodeName = Literal["granular", "2006"]
 
 LN2 = math.log(2.0)
 GARBAGE_FROM = 7
 """A garbage group may exist only above this number of values."""
 
-_TABULATED = 65_536
+_TABULATED = 65_536  # C0(M) is a sum up to here, an integral beyond: exact to 2e-6 nats either way
 
 
 def log2_star(n: Floats | Ints | int) -> Floats:
@@ -138,40 +138,25 @@ class Costs:
         return self.construction + self.preparation + self.data
 
 
-class PartitionPrior(Protocol):
-    """What a search needs to know of a prior. ``n_parts`` may be an array."""
+@dataclass(frozen=True)
+class _Prior:
+    """What both priors know: the weight N of the rows, and what naming the variable costs."""
+
+    total: float
+    selection: float = 0.0
 
     @property
-    def total(self) -> float: ...
+    def rows(self) -> int:
+        """N as an integer: what granularities and boundary counts refer to."""
+        return max(2, math.ceil(self.total * (1.0 - 1e-12)))
 
-    @property
-    def interval_levels(self) -> tuple[int, ...]: ...
-
-    @property
-    def group_levels(self) -> tuple[int, ...]: ...
-
-    @property
-    def has_garbage(self) -> bool: ...
-
-    def construction(self, n_parts: Ints | int) -> Floats: ...
-
-    def intervals(self, n_parts: Ints | int, level: int) -> Floats: ...
-
-    def groups(self, n_parts: Ints | int, level: int, n_values: int) -> Floats: ...
-
-    def groups_with_garbage(
-        self, n_parts: int, level: int, n_values: int, n_garbage: Ints | int
-    ) -> Floats: ...
-
-    def kept_weight(self, level: int) -> float: ...
-
-    def is_finest(self, level: int) -> bool: ...
-
-    def unnamed(self) -> PartitionPrior: ...
+    def unnamed(self) -> Self:
+        """Without the cost of naming the variable: one side of a grid, which pays it once."""
+        return replace(self, selection=0.0)
 
 
 @dataclass(frozen=True)
-class GranularPrior:
+class GranularPrior(_Prior):
     """The granular prior.
 
     At granularity g = 1..G, G = ceil(log2 N), boundaries are drawn among V_g - 1, with
@@ -184,14 +169,7 @@ class GranularPrior:
     3.4012
     """
 
-    total: float
-    selection: float = 0.0
     has_garbage: bool = True
-
-    @property
-    def rows(self) -> int:
-        """N as an integer: what granularities and boundary counts refer to."""
-        return max(2, math.ceil(self.total * (1.0 - 1e-12)))
 
     @property
     def finest(self) -> int:
@@ -257,30 +235,20 @@ class GranularPrior:
         )
         return np.where(allowed, cost, np.inf)
 
-    def unnamed(self) -> GranularPrior:
-        """Without the cost of naming the variable: one side of a grid, which pays it once."""
-        return replace(self, selection=0.0)
-
     def _group_start(self, level: int, n_values: int) -> float:
         choice = LN2 if n_values > GARBAGE_FROM else 0.0
         return float(universal_code(level, self.finest)) + choice
 
 
 @dataclass(frozen=True)
-class Prior2006:
+class Prior2006(_Prior):
     """Boulle's first priors: ln N + ln C(N + I - 1, I - 1), and ln V + ln B(V, I) for groups.
 
     Every distinct value may carry a boundary and every category may stand alone. There is no cost
     for naming a column; ``selection`` is what a constructed variable pays beyond one.
     """
 
-    total: float
-    selection: float = 0.0
     has_garbage: bool = False
-
-    @property
-    def rows(self) -> int:
-        return max(2, math.ceil(self.total * (1.0 - 1e-12)))
 
     @property
     def interval_levels(self) -> tuple[int, ...]:
@@ -312,18 +280,16 @@ class Prior2006:
     ) -> Floats:
         return np.full(np.shape(n_garbage), np.inf)
 
-    def unnamed(self) -> Prior2006:
-        """Without the cost of naming the variable."""
-        return replace(self, selection=0.0)
+
+PartitionPrior = GranularPrior | Prior2006
+_PRIORS: dict[str, type[PartitionPrior]] = {"granular": GranularPrior, "2006": Prior2006}
 
 
-def make_prior(name: PriorName, total: float, selection: float) -> PartitionPrior:
-    """The prior of that name; ``selection`` counts only beyond a plain column for "2006"."""
-    if name == "granular":
-        return GranularPrior(total, selection)
-    if name == "2006":
-        return Prior2006(total, selection)
-    raise ValueError(f"prior must be 'granular' or '2006', got {name!r}.")
+def make_prior(code: CodeName, total: float, selection: float) -> PartitionPrior:
+    """The prior of that code; ``selection`` counts only beyond a plain column for "2006"."""
+    if code not in _PRIORS:
+        raise ValueError(f"code must be 'granular' or '2006', got {code!r}.")
+    return _PRIORS[code](total, selection)
 
 
 def partition_costs(class_weights: Floats, prior: PartitionPrior, partition_cost: float) -> Costs:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils import Tags
+from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from laconic._typing import Floats
 from laconic.core.contract import Accepts, Interval, LabelledReader, StrOptions, fit_context
 from laconic.data.source import Block
-from laconic.data.tables.columns import Schema, Table
-from laconic.modl.fit import Setting, fit_column, recounted
-from laconic.modl.partition import Partition
-from laconic.modl.requests import read_requests
+from laconic.data.tables.columns import Schema
+from laconic.modl.fit import (
+    Request,
+    Setting,
+    class_counts,
+    fit_column,
+    read_requests,
+    recounted,
+)
+from laconic.modl.partition import Partition, code_matrix
 
 __all__ = ["ModlEncoder", "Partition"]
 
@@ -35,9 +44,9 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
 
     Parameters
     ----------
-    prior : {"granular", "2006"}, default="granular"
-        Cost of a partition. "granular" charges little for coarse cuts; "2006" is the prior of
-        Boulle (2006) for intervals and Boulle (2005) for groups.
+    code : {"granular", "2006"}, default="granular"
+        How a partition is written down, that is, its prior: "granular" charges little for coarse
+        cuts; "2006" is that of Boulle (2006) for intervals and Boulle (2005) for groups.
     max_parts : int, default=None
         Largest number of parts of a column.
     min_part_weight : float, default=None
@@ -95,7 +104,7 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
     _accepts = Accepts(scan=True)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "prior": [StrOptions({"granular", "2006"})],
+        "code": [StrOptions({"granular", "2006"})],
         "max_parts": [Interval(Integral, 1, None, closed="left"), None],
         "min_part_weight": [Interval(Real, 0, None, closed="left"), None],
         "monotone": [dict, StrOptions({"increasing", "decreasing"}), None],
@@ -111,8 +120,9 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
 
     def __init__(
         self,
-        prior: str = "granular",
+        code: str = "granular",
         max_parts: int | None = None,
+        *,
         min_part_weight: float | None = None,
         monotone: Any = None,
         cuts: dict[Any, Any] | None = None,
@@ -124,7 +134,7 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.prior = prior
+        self.code = code
         self.max_parts = max_parts
         self.min_part_weight = min_part_weight
         self.monotone = monotone
@@ -168,20 +178,9 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
         self._publish_names()
         if self.pairs or self.trees:
             self._refuse_scan(training.in_memory, "(pairs=..., trees=...)")
-        source = training.source
-        n_classes = len(self.classes_)
-        totals = source.sum(lambda block: _class_weights(block, n_classes), [])
-        requests = read_requests(
-            training.table,
-            n_classes,
-            float(totals.sum()),
-            max_parts=self.max_parts,
-            min_part_weight=self.min_part_weight,
-            monotone=self.monotone,
-            cuts=self.cuts,
-            special_values=self.special_values,
-        )
-        setting = Setting(source, training.table, self.classes_, totals, self.prior)  # type: ignore[arg-type]
+        totals = training.source.sum(partial(_class_totals, n_classes=len(classes)), [])
+        setting = Setting(training.source, training.table, classes, totals, self.code)  # type: ignore[arg-type]
+        requests = self._requests(setting)
         if not training.in_memory:
             setting = setting.read_together()
         found: list[Partition] = Parallel(n_jobs=self.n_jobs, prefer="threads")(
@@ -194,10 +193,23 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
         self.exact_ = {name: p.exact for name, p in self.partitions_.items()}
         return self
 
+    def _requests(self, setting: Setting) -> list[Request]:
+        """What the parameters ask of each column."""
+        return read_requests(
+            setting,
+            max_parts=self.max_parts,
+            min_part_weight=self.min_part_weight,
+            monotone=self.monotone,
+            cuts=self.cuts,
+            special_values=self.special_values,
+        )
+
     def _add_constructed(self, setting: Setting, found: list[Partition]) -> None:
         if not (self.pairs or self.trees):
             return
-        from laconic.modl.constructed import fit_pairs, fit_trees, read_atoms
+        from laconic.modl.atoms import read_atoms
+        from laconic.modl.pairs import fit_pairs
+        from laconic.modl.trees import fit_trees
 
         atoms = read_atoms(setting)
         made: list[Partition] = []
@@ -231,9 +243,8 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
         -------
         ndarray (CSR matrix for ``output="sparse"``) of shape (n_samples, n_outputs)
         """
-        kept = self._kept()
-        table = self._read_rows(X)
-        codes = part_codes(table, kept)
+        kept, table = self._kept(), self._read_rows(X)
+        codes = code_matrix(table, kept, np.int32)
         if self.output == "codes":
             return codes
         if self.output == "labels":
@@ -248,7 +259,7 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
                 columns = slice(k * n_classes, (k + 1) * n_classes)
                 values[:, columns] = partition.conditional_log_probabilities()[codes[:, k]]
             return values
-        return _indicators(codes, kept, dense=self.output == "onehot")
+        return indicators(codes, kept, dense=self.output == "onehot")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns that ``transform`` makes."""
@@ -275,30 +286,18 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
             raise ValueError("input_features is not equal to feature_names_in_")
 
 
-def _class_weights(block: Block, n_classes: int) -> NDArray[np.float64]:
-    return np.bincount(block.y, weights=block.weight, minlength=n_classes).astype(np.float64)
+def _class_totals(block: Block, n_classes: int) -> Floats:
+    return class_counts(np.zeros(len(block)), block, 1, n_classes).sum(axis=0)
 
 
-def part_codes(table: Table, partitions: list[Partition]) -> NDArray[np.int32]:
-    """Part of every row in every partition, shape (n_rows, n_partitions)."""
-    out = np.empty((table.n_rows, len(partitions)), dtype=np.int32)
-    for k, partition in enumerate(partitions):
-        out[:, k] = partition.codes(*(table.column(j) for j in partition.columns))
-    return out
-
-
-def _indicators(codes: NDArray[np.int32], kept: list[Partition], *, dense: bool) -> Any:
-    sizes = [p.n_parts for p in kept]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    if dense:
-        out = np.zeros((len(codes), int(starts[-1])))
-        for k in range(len(kept)):
-            out[np.arange(len(codes)), starts[k] + codes[:, k]] = 1.0
-        return out
-    indices = (codes + starts[:-1]).ravel()
-    pointers = np.arange(0, codes.size + 1, max(codes.shape[1], 1))[: len(codes) + 1]
-    shape = (len(codes), int(starts[-1]))
-    return sparse.csr_matrix((np.ones(codes.size), indices, pointers), shape=shape)
+def indicators(codes: NDArray[Any], partitions: Sequence[Partition], *, dense: bool) -> Any:
+    """One 0/1 column by part, from the part of every row: an array, or a CSR matrix."""
+    start = np.concatenate([[0], np.cumsum([p.n_parts for p in partitions])]).astype(np.int64)
+    places = (codes + start[:-1]).ravel()
+    rows = np.arange(len(codes) + 1, dtype=np.int64) * len(partitions)
+    shape = (len(codes), int(start[-1]))
+    ones = sparse.csr_matrix((np.ones(places.size), places, rows), shape=shape)
+    return ones.toarray() if dense else ones
 
 
 def _unlike(labels: list[str]) -> list[str]:
@@ -306,3 +305,24 @@ def _unlike(labels: list[str]) -> list[str]:
     if len(set(labels)) == len(labels):
         return labels
     return [f"{label} #{k}" for k, label in enumerate(labels)]
+
+
+def make_encoder(owner: Any) -> ModlEncoder:
+    """The encoder inside an estimator: a copy of its ``encoder``, or one with its threads and seed.
+
+    The estimator's own ``pairs`` and ``trees``, where it has any, go before those of the encoder.
+    """
+    given = owner.encoder
+    if given is None:
+        made = ModlEncoder(n_jobs=owner.n_jobs, random_state=owner.random_state)
+    elif isinstance(given, ModlEncoder):
+        made = clone(given)
+    else:
+        raise TypeError(
+            f"encoder must be a ModlEncoder or None, got {type(given).__name__}; set its "
+            "parameters, not its class."
+        )
+    for name in ("pairs", "trees"):
+        if getattr(owner, name, 0):
+            made.set_params(**{name: getattr(owner, name)})
+    return made

@@ -1,9 +1,10 @@
-"""From value by class tables to fitted partitions: one column at a time."""
+"""From value by class tables to fitted partitions: one column at a time, as the user asks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,22 +16,18 @@ from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.data.value_tables import NumericTable, category_table, column_tables, numeric_table
 from laconic.modl.criterion import (
+    CodeName,
     Costs,
     PartitionPrior,
-    PriorName,
     make_prior,
-    part_data_cost,
     part_prior_cost,
     partition_costs,
 )
 from laconic.modl.groups import Grouping, best_groups
-from laconic.modl.intervals import Cuts, Limits, best_intervals, cheapest_level
+from laconic.modl.intervals import Cuts, best_intervals, cheapest_level
+from laconic.modl.layers import Limits
 from laconic.modl.partition import Cells, Groups, Intervals, Partition, readable_between
-
-MAX_CATEGORIES = 1_000_000
-MOST_VALUES = 2**15
-"""Pools of a numeric column that is read in one pass with the others, when it has twice as many
-distinct values."""
+from laconic.modl.tuning import MAX_CATEGORIES, POOLED_VALUES
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Setting:
     table: Table
     classes: NDArray[Any]
     class_totals: Floats
-    prior: PriorName
+    code: CodeName
     tables: Sequence[Any] | None = None
     """Tables of all columns when they were read in one pass; None to read them one by one."""
 
@@ -60,7 +57,7 @@ class Setting:
             len(categories or ()) if kind == "categorical" else None
             for kind, categories in zip(self.table.kinds, self.table.categories, strict=True)
         ]
-        tables = column_tables(self.source, sizes, self.n_classes, MOST_VALUES)
+        tables = column_tables(self.source, sizes, self.n_classes, POOLED_VALUES)
         return replace(self, tables=tables)
 
     def numeric(self, column: int) -> NumericTable:
@@ -83,10 +80,10 @@ class Setting:
 
     def selection(self) -> float:
         """ln K for a column under the granular prior; nothing under the first one."""
-        return float(np.log(len(self.table.names))) if self.prior == "granular" else 0.0
+        return float(np.log(len(self.table.names))) if self.code == "granular" else 0.0
 
     def prior_for(self, total: float, selection: float | None = None) -> PartitionPrior:
-        return make_prior(self.prior, total, self.selection() if selection is None else selection)
+        return make_prior(self.code, total, self.selection() if selection is None else selection)
 
     def null_costs(self, n_values: int, *, grouped: bool) -> Costs:
         prior = self.prior_for(self.total)
@@ -159,25 +156,18 @@ def _fit_numeric(setting: Setting, column: int, request: Request) -> Partition:
     offset = int(regular.has_missing and not alone)
     cells = _intervals(found, regular, offset, alone, special, request.cuts)
     parts = _part_weights(rows, found)
-    weights = np.concatenate(
-        [apart[:1] if alone else parts[:0], parts, *_rows(apart[int(alone) :])]
-    )
-    paid = setting.prior_for(setting.total)
-    cost = float(prior.intervals(found.n_parts, max(found.level, 1)))
+    first = int(alone)
+    weights = np.vstack([*apart[:first], parts, *apart[first:]])
     return setting.partition(
         [column],
         cells,
         weights,
-        partition_costs(weights, paid, cost),
+        partition_costs(weights, setting.prior_for(setting.total), found.prior_cost(prior)),
         setting.null_costs(len(rows), grouped=False),
         granularity=found.level,
         exact=exact,
         gap=gap,
     )
-
-
-def _rows(vectors: Sequence[Floats]) -> list[Floats]:
-    return [vector[None] for vector in vectors]
 
 
 def _part_weights(rows: Floats, found: Cuts) -> Floats:
@@ -252,7 +242,7 @@ def _fit_categorical(setting: Setting, column: int, request: Request) -> Partiti
         [column],
         cells,
         weights,
-        partition_costs(weights, prior, grouping_cost(grouping, prior)),
+        partition_costs(weights, prior, grouping.prior_cost(prior)),
         setting.null_costs(int(seen.sum()), grouped=True),
         granularity=grouping.level,
         exact=bool(solution.details["exact"]),
@@ -271,7 +261,7 @@ def recounted(setting: Setting, found: list[Partition]) -> list[Partition]:
 
     def of_block(block: Block) -> tuple[Floats, ...]:
         return tuple(
-            _counted(part.codes(block.X.column(k)), block, part.n_parts, n_classes)
+            class_counts(part.codes(block.X.column(k)), block, part.n_parts, n_classes)
             for k, part in enumerate(parts)
         )
 
@@ -280,28 +270,17 @@ def recounted(setting: Setting, found: list[Partition]) -> list[Partition]:
     for j, weights in zip(pooled, counted, strict=True):
         old = found[j]
         paid = old.costs.preparation - float(part_prior_cost(old.class_weights).sum())
-        costs = Costs(
-            old.costs.construction,
-            paid + float(part_prior_cost(weights).sum()),
-            float(part_data_cost(weights).sum()),
-        )
+        costs = partition_costs(weights, setting.prior_for(setting.total), paid)
         out[j] = replace(old, class_weights=weights, costs=costs)
     return out
 
 
-def _counted(codes: NDArray[Any], block: Block, n_parts: int, n_classes: int) -> Floats:
+def class_counts(codes: NDArray[Any], block: Block, n_parts: int, n_classes: int) -> Floats:
+    """Weight of each class in each part, from the part of every row of a block."""
+    assert block.y is not None
     flat = codes.astype(np.int64) * n_classes + block.y
     weights = np.bincount(flat, weights=block.weight, minlength=n_parts * n_classes)
     return np.asarray(weights, dtype=np.float64).reshape(n_parts, n_classes)
-
-
-def grouping_cost(grouping: Grouping, prior: PartitionPrior) -> float:
-    """What the prior charges for a grouping (without the parts)."""
-    level, n_values, n_groups = max(grouping.level, 1), grouping.n_values, grouping.n_groups
-    if grouping.garbage >= 0:
-        q = grouping.garbage_size
-        return float(prior.groups_with_garbage(n_groups, level, n_values, q))
-    return float(prior.groups(n_groups, level, max(n_values, 1)))
 
 
 def _default_group(grouping: Grouping, rows: Floats) -> int:
@@ -311,3 +290,120 @@ def _default_group(grouping: Grouping, rows: Floats) -> int:
     if grouping.catch_all >= 0:
         return grouping.catch_all
     return int(grouping.owner[int(np.argmin(rows.sum(axis=1)))]) if len(rows) else 0
+
+
+# ---- what the user asks of single columns, checked ------------------------------------------
+
+_SIGNS = {"increasing": 1, "decreasing": -1, 1: 1, -1: -1}
+
+
+def read_requests(
+    setting: Setting,
+    *,
+    max_parts: int | None,
+    min_part_weight: float | None,
+    monotone: Any,
+    cuts: Any,
+    special_values: Any,
+) -> list[Request]:
+    """One request per column of the training table."""
+    table = setting.table
+    signs = _read_monotone(table, setting.n_classes, monotone)
+    given = _read_cuts(table, cuts)
+    special = _read_special(table, special_values)
+    weight = 0.0 if min_part_weight is None else float(min_part_weight)
+    if 0.0 < weight < 1.0:
+        weight *= setting.total
+    return [
+        Request(Limits(max_parts, weight, signs.get(j, 0)), given.get(j), special.get(j, ()))
+        for j in range(len(table.names))
+    ]
+
+
+def _place(table: Table, column: Any, parameter: str) -> int:
+    if isinstance(column, str) and column in table.names:
+        return table.names.index(column)
+    if isinstance(column, int | np.integer) and 0 <= column < len(table.names):
+        return int(column)
+    raise ValueError(
+        f"{parameter} names the column {shown(column)}, which X does not have; use a column name "
+        "or a position."
+    )
+
+
+def _ordered(table: Table, j: int, parameter: str) -> None:
+    if table.kinds[j] == "categorical":
+        raise ValueError(
+            f"{parameter}: column {shown(table.names[j])} is categorical and has no order; remove "
+            "it from the parameter or turn its values into numbers."
+        )
+
+
+def _read_monotone(table: Table, n_classes: int, monotone: Any) -> dict[int, int]:
+    if monotone is None:
+        return {}
+    if n_classes != 2:
+        raise ValueError(
+            f"monotone constrains the rate of the second class and needs two classes; y has "
+            f"{n_classes}."
+        )
+    asked: Mapping[Any, Any] = (
+        monotone if isinstance(monotone, Mapping) else dict.fromkeys(table.names, monotone)
+    )
+    signs = {}
+    for column, sign in asked.items():
+        j = _place(table, column, "monotone")
+        _ordered(table, j, "monotone")
+        if not isinstance(sign, str | int) or sign not in _SIGNS:
+            raise ValueError(
+                f"monotone of column {shown(column)} must be 'increasing' (1) or 'decreasing' "
+                f"(-1), got {sign!r}."
+            )
+        signs[j] = _SIGNS[sign]
+    return signs
+
+
+def _read_cuts(table: Table, cuts: Any) -> dict[int, tuple[float, ...]]:
+    if cuts is None:
+        return {}
+    if not isinstance(cuts, Mapping):
+        raise TypeError("cuts must be a dict: column -> increasing cut points.")
+    out = {}
+    for column, points in cuts.items():
+        j = _place(table, column, "cuts")
+        _ordered(table, j, "cuts")
+        values = _numbers(points, "cuts", column)
+        if any(b <= a for a, b in pairwise(values)):
+            raise ValueError(f"cuts of column {shown(column)} must be increasing: {values}.")
+        out[j] = values
+    return out
+
+
+def _read_special(table: Table, special: Any) -> dict[int, tuple[float, ...]]:
+    if special is None:
+        return {}
+    numeric = [j for j, kind in enumerate(table.kinds) if kind != "categorical"]
+    if not isinstance(special, Mapping):
+        values = _numbers(special, "special_values", "every column")
+        return dict.fromkeys(numeric, values)
+    out = {}
+    for column, points in special.items():
+        j = _place(table, column, "special_values")
+        if table.kinds[j] == "categorical":
+            raise ValueError(
+                f"special_values: column {shown(table.names[j])} is categorical; its values are "
+                "grouped by name, so leave it out."
+            )
+        out[j] = _numbers(points, "special_values", column)
+    return out
+
+
+def _numbers(points: Any, parameter: str, column: Any) -> tuple[float, ...]:
+    if isinstance(points, str) or not isinstance(points, Iterable | Sequence):
+        raise TypeError(
+            f"{parameter} of {shown(column)} must be a list of numbers, got {points!r}."
+        )
+    values = tuple(float(point) for point in points)
+    if not values or not np.isfinite(values).all():
+        raise ValueError(f"{parameter} of {shown(column)} must be finite numbers, at least one.")
+    return tuple(dict.fromkeys(values))

@@ -2,25 +2,29 @@
 
 With the parts of one side fixed, the cost of the grid is additive over the parts of the other, a
 part costing the sum of its cells: the one-variable search applies, with one block of classes per
-fixed part. Both sides are searched in turn from several coarse starts.
+fixed part. Both sides are searched in turn from several coarse starts. Which pairs are searched is
+said by a screening of coarse codes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution
-from laconic.modl.criterion import LN2, PartitionPrior, part_cost
+from laconic.modl.atoms import Atoms, merge_side
+from laconic.modl.criterion import PartitionPrior, part_cost, partition_costs
+from laconic.modl.fit import Setting
 from laconic.modl.groups import Grouping, best_groups
 from laconic.modl.intervals import Cuts, best_intervals
-
-_ROUNDS = 8
-_STARTS = (2, 4, 8)
+from laconic.modl.partition import Grid, Intervals, Partition
+from laconic.modl.tuning import GRID_ROUNDS, GRID_STARTS, SCREENED_ROWS, TRIED_PAIRS
 
 
 @dataclass(frozen=True)
@@ -31,36 +35,16 @@ class GridParts:
     shape: tuple[int, int]
     partition_cost: float
 
-
-@dataclass(frozen=True)
-class _SideParts:
-    owner: Ints
-    n_parts: int
-    cost: float
-
-
-def screen_pairs(
-    codes: NDArray[np.uint8],
-    y: NDArray[np.int64],
-    weight: Floats,
-    n_classes: int,
-) -> Floats:
-    """What each pair of coarse columns (codes 0..7) says beyond the two columns alone, in nats.
-
-    Entry (a, b), a < b: cost of a + cost of b - cost of one part - cost of the cells, the best of
-    the 8 x 8, 4 x 4 and 2 x 2 grids. It is proportional to joint level - sum of the two levels.
-    """
-    from laconic.modl._numba_groups import pair_gains
-
-    gains: Floats = pair_gains(codes, y, weight, n_classes)
-    return gains
+    def cells(self, weights: Floats) -> Floats:
+        """Class weights of the cells: shape (I1, I2, n_classes)."""
+        rows = np.zeros((self.shape[0], *weights.shape[1:]))
+        np.add.at(rows, self.owners[0], weights)
+        cells = np.zeros((self.shape[1], self.shape[0], weights.shape[2]))
+        np.add.at(cells, self.owners[1], rows.transpose(1, 0, 2))
+        return cells.transpose(1, 0, 2)
 
 
-def best_grid(
-    weights: Floats,
-    ordered: tuple[bool, bool],
-    prior: PartitionPrior,
-) -> Solution:
+def best_grid(weights: Floats, ordered: tuple[bool, bool], prior: PartitionPrior) -> Solution:
     """Search the grid of one pair.
 
     Parameters
@@ -78,19 +62,20 @@ def best_grid(
         ``point`` is a :class:`GridParts`. Nothing is proven: ``gap`` is the value itself.
     """
     n_classes = weights.shape[2]
-    best = GridParts((_zeros(weights, 0), _zeros(weights, 1)), (1, 1), 0.0)
+    first, second = (np.zeros(size, dtype=np.int64) for size in weights.shape[:2])
+    best = GridParts((first, second), (1, 1), 0.0)
     null = part_cost(weights.sum(axis=(0, 1)))
     value = float(prior.construction(1)) + float(null)
     n_iter = 0
     for side in (0, 1):
-        for n_parts in _STARTS:
-            other = _coarse(weights.sum(axis=2).sum(axis=side), n_parts, ordered[1 - side])
+        own = weights.sum(axis=2).sum(axis=side)
+        for n_parts in GRID_STARTS:
+            _, other = np.unique(_coarse(own, n_parts, ordered[1 - side]), return_inverse=True)
             found, steps = _alternate(weights, ordered, prior, side, other)
             n_iter += steps
-            cells = _cells(weights, found.owners, found.shape)
-            n_cells = found.shape[0] * found.shape[1]
-            cost = float(part_cost(cells.reshape(-1, n_classes)).sum())
-            cost += found.partition_cost + float(prior.construction(n_cells))
+            cells = found.cells(weights).reshape(-1, n_classes)
+            cost = float(part_cost(cells).sum())
+            cost += found.partition_cost + float(prior.construction(len(cells)))
             if cost < value - 1e-9 * abs(value):
                 value, best = cost, found
     details = MappingProxyType({"exact": False})
@@ -98,164 +83,125 @@ def best_grid(
 
 
 def _alternate(
-    weights: Floats,
-    ordered: tuple[bool, bool],
-    prior: PartitionPrior,
-    side: int,
-    other: Ints,
+    weights: Floats, ordered: tuple[bool, bool], prior: PartitionPrior, side: int, other: Ints
 ) -> tuple[GridParts, int]:
     """Search ``side`` given the parts of the other one, then swap, until the cost stands still."""
-    costs = [np.inf, np.inf]
-    owners = [other, other]
-    n_parts = [1, 1]
+    owners, n_parts, costs = [other, other], [1, 1], [np.inf, np.inf]
     last = np.inf
-    steps = 0
-    for step in range(_ROUNDS):
-        fixed = owners[1 - side] if step else other
-        found = _search_side(weights, ordered[side], prior, side, fixed)
-        owners[side], n_parts[side], costs[side] = found.owner, found.n_parts, found.cost
-        steps = step + 1
+    for step in range(GRID_ROUNDS):
+        found = _search_side(weights, ordered[side], prior, side, owners[1 - side])
+        owners[side], n_parts[side], costs[side] = found
+        grid = GridParts((owners[0], owners[1]), (n_parts[0], n_parts[1]), float(sum(costs)))
         if step:
-            total = sum(costs) + float(
-                part_cost(_cells(weights, (owners[0], owners[1]), (n_parts[0], n_parts[1]))).sum()
-            )
+            total = grid.partition_cost + float(part_cost(grid.cells(weights)).sum())
             if total >= last - 1e-9 * abs(last):
                 break
             last = total
         side = 1 - side
-    shape = (n_parts[0], n_parts[1])
-    return GridParts((owners[0], owners[1]), shape, float(sum(costs))), steps
+    return grid, step + 1
 
 
 def _search_side(
     weights: Floats, ordered: bool, prior: PartitionPrior, side: int, fixed: Ints
-) -> _SideParts:
+) -> tuple[Ints, int, float]:
+    """Part of each atom of ``side``, number of parts and cost, the other side's parts fixed."""
     table = weights if side == 0 else weights.transpose(1, 0, 2)
-    n_fixed = int(fixed.max()) + 1
-    pooled = np.zeros((table.shape[0], n_fixed, table.shape[2]))
+    n_fixed, n_classes = int(fixed.max()) + 1, table.shape[2]
+    pooled = np.zeros((table.shape[0], n_fixed, n_classes))
     for part in range(n_fixed):
         pooled[:, part] = table[:, fixed == part].sum(axis=1)
     flat = pooled.reshape(len(pooled), -1)
-    filled = flat.sum(axis=1) > 0
-    n_classes = table.shape[2]
     if ordered:
         cuts: Cuts = best_intervals(flat, n_classes, prior.unnamed()).point
-        cost = float(prior.intervals(cuts.n_parts, max(cuts.level, 1)))
-        return _SideParts(cuts.parts_of_values(len(flat)), cuts.n_parts, cost)
+        return cuts.parts_of_values(len(flat)), cuts.n_parts, cuts.prior_cost(prior)
+    filled = flat.sum(axis=1) > 0
     found: Grouping = best_groups(flat[filled], n_classes, prior.unnamed()).point
     owner = np.zeros(len(flat), dtype=np.int64)
     owner[filled] = found.owner
-    level, n_values = max(found.level, 1), max(found.n_values, 1)
-    if found.garbage >= 0:
-        cost = float(prior.groups_with_garbage(found.n_groups, level, n_values, found.garbage_size))
-    else:
-        cost = float(prior.groups(found.n_groups, level, n_values))
-    return _SideParts(owner, found.n_groups, cost)
+    return owner, found.n_groups, found.prior_cost(prior)
 
 
 def _coarse(own: Floats, n_parts: int, ordered: bool) -> Ints:
     """Equal-frequency runs of atoms, or the heaviest atoms alone and the others together."""
     if ordered:
         middle = np.cumsum(own) - 0.5 * own
-        owner = np.minimum((middle * n_parts / own.sum()).astype(np.int64), n_parts - 1)
-    else:
-        owner = np.full(len(own), n_parts - 1)
-        heavy = np.argsort(-own, kind="stable")[: n_parts - 1]
-        owner[heavy] = np.arange(len(heavy))
-    _, dense = np.unique(owner, return_inverse=True)
-    return dense.astype(np.int64)
+        run: Ints = (middle * n_parts / own.sum()).astype(np.int64)
+        return np.minimum(run, n_parts - 1)
+    owner = np.full(len(own), n_parts - 1)
+    heavy = np.argsort(-own, kind="stable")[: n_parts - 1]
+    owner[heavy] = np.arange(len(heavy))
+    return owner
 
 
-def _cells(weights: Floats, owners: tuple[Ints, Ints], shape: tuple[int, int]) -> Floats:
-    rows = np.zeros((shape[0], *weights.shape[1:]))
-    np.add.at(rows, owners[0], weights)
-    cells = np.zeros((shape[1], shape[0], weights.shape[2]))
-    np.add.at(cells, owners[1], rows.transpose(1, 0, 2))
-    return cells.transpose(1, 0, 2)
+def fit_pairs(
+    setting: Setting,
+    atoms: Atoms,
+    singles: Sequence[Partition],
+    n_pairs: int,
+    random_state: Any,
+) -> list[Partition]:
+    """The grids that say most beyond their two columns, best first."""
+    if len(atoms.ladders) < 2:
+        return []
+    found = []
+    for a, b in _promising(setting, atoms, TRIED_PAIRS * n_pairs, random_state):
+        partition, shape = _fit_pair(setting, atoms, a, b)
+        extra = partition.level - singles[a].level - singles[b].level
+        if extra > 0.0 and min(shape) > 1:
+            found.append((extra, partition))
+    found.sort(key=lambda item: -item[0])
+    return [partition for _, partition in found[:n_pairs]]
 
 
-def _zeros(weights: Floats, side: int) -> Ints:
-    return np.zeros(weights.shape[side], dtype=np.int64)
+def _promising(
+    setting: Setting, atoms: Atoms, most: int, random_state: Any
+) -> list[tuple[int, int]]:
+    """The pairs that say most beyond the two columns alone, by codes of eight coarse parts."""
+    from laconic.modl._numba_groups import COARSE, pair_gains
+
+    rows: Any = slice(None)
+    if setting.table.n_rows > SCREENED_ROWS:
+        rng = check_random_state(random_state)
+        rows = np.sort(rng.choice(setting.table.n_rows, SCREENED_ROWS, replace=False))
+    codes, y, weight = atoms.labelled(rows)
+    coarse = np.empty(codes.shape, dtype=np.uint8)
+    for j, ladder in enumerate(atoms.ladders):
+        own = np.zeros(ladder.n_parts)
+        own += np.bincount(codes[:, j], weights=weight, minlength=len(own))
+        coarse[:, j] = _coarse(own, COARSE, isinstance(ladder, Intervals))[codes[:, j]]
+    gains = pair_gains(coarse, y, weight, setting.n_classes)
+    order = np.argsort(-gains, axis=None, kind="stable")[:most]
+    pairs = [divmod(int(k), gains.shape[1]) for k in order]
+    return [(a, b) for a, b in pairs if np.isfinite(gains[a, b])]
 
 
-def grid_cells(weights: Floats, parts: GridParts) -> Floats:
-    """Class weights of the cells, row by row: shape (I1 * I2, n_classes)."""
-    return np.ascontiguousarray(_cells(weights, parts.owners, parts.shape)).reshape(
-        -1, weights.shape[2]
+def _fit_pair(setting: Setting, atoms: Atoms, a: int, b: int) -> tuple[Partition, tuple[int, int]]:
+    weights = atoms.cross(a, b, setting.n_classes)
+    sides = (atoms.ladders[a], atoms.ladders[b])
+    prior = setting.prior_for(setting.total, _pair_selection(setting))
+    ordered = (isinstance(sides[0], Intervals), isinstance(sides[1], Intervals))
+    solution = best_grid(weights, ordered, prior)
+    parts: GridParts = solution.point
+    cells = np.ascontiguousarray(parts.cells(weights)).reshape(-1, setting.n_classes)
+    first, second = (
+        merge_side(side, owner, size)
+        for side, owner, size in zip(sides, parts.owners, parts.shape, strict=True)
     )
+    names = setting.table.names
+    found = setting.partition(
+        [a, b],
+        Grid((first, second)),
+        cells,
+        partition_costs(cells, prior, parts.partition_cost),
+        setting.null_costs(2, grouped=False),
+        name=f"{names[a]} x {names[b]}",
+        gap=solution.gap,
+    )
+    return found, parts.shape
 
 
-# Small trees pruned by description length.
-#
-# A tree over K columns writes one bit per node (leaf or split, ln 2), then ln K and ln(cuts) per
-# split for the column and the place, then the class weights of its leaves as any partition does. A
-# split is kept where the two subtrees, so written, are shorter than the leaf in their place.
-
-
-@dataclass(frozen=True)
-class Tree:
-    """Arrays of a binary tree; children come after their parent, -1 marks a leaf.
-
-    A row goes left at node t when its code in column ``column[t]`` is at most ``cut[t]``.
-    """
-
-    left: Ints
-    right: Ints
-    column: Ints
-    cut: Ints
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.left)
-
-    def weights_of_nodes(self, leaf_weights: Floats) -> Floats:
-        """Class weights of every node, from those of the leaves."""
-        weights = leaf_weights.copy()
-        for t in range(self.n_nodes - 1, -1, -1):
-            if self.left[t] >= 0:
-                weights[t] = weights[self.left[t]] + weights[self.right[t]]
-        return weights
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """Which nodes stay splits, and the length of what is left (without naming the variable)."""
-
-    is_split: NDArray[np.bool_]
-    cost: float
-
-    def nodes(self, tree: Tree) -> list[int]:
-        """Nodes that are left, parents first, left before right."""
-        order: list[int] = []
-        stack = [0]
-        while stack:
-            t = stack.pop()
-            order.append(t)
-            if self.is_split[t]:
-                stack += [int(tree.right[t]), int(tree.left[t])]
-        return order
-
-
-def prune_tree(tree: Tree, weights: Floats, n_cuts: Ints) -> Pruned:
-    """Bottom-up, exact for the splits that the tree offers.
-
-    Parameters
-    ----------
-    tree : Tree
-    weights : array of shape (n_nodes, n_classes)
-        Class weights of every node.
-    n_cuts : array of shape (n_columns,)
-        How many cuts each column offers.
-    """
-    cost = LN2 + part_cost(weights)
-    is_split = np.zeros(tree.n_nodes, dtype=bool)
-    name_column = np.log(len(n_cuts))
-    for t in range(tree.n_nodes - 1, -1, -1):
-        if tree.left[t] < 0:
-            continue
-        place = np.log(max(1, int(n_cuts[tree.column[t]])))
-        split = LN2 + name_column + place + cost[tree.left[t]] + cost[tree.right[t]]
-        if split < cost[t]:
-            cost[t] = split
-            is_split[t] = True
-    return Pruned(is_split, float(cost[0]))
+def _pair_selection(setting: Setting) -> float:
+    """ln K(K - 1): build instead of take (ln 2), then which two; beyond ln K under "2006"."""
+    n_columns = len(setting.table.names)
+    chosen = float(np.log(n_columns) + np.log(n_columns - 1))
+    return chosen if setting.code == "granular" else chosen - float(np.log(n_columns))

@@ -1,8 +1,8 @@
-"""Which part a value falls in: intervals, groups, grids and rules, as printed and as applied.
+"""A fitted partition: which part a value falls in, the class weights there, what that is worth.
 
-Every kind has ``n_parts``, ``codes(columns)`` for columns as a
-:class:`~laconic.data.tables.columns.Table` holds them (floats with NaN, or category codes), and
-``labels(names)``.
+Parts are cells of one of four kinds: intervals, groups, grids and rules. Every kind has
+``n_parts``, ``codes(columns)`` for columns as a :class:`~laconic.data.tables.columns.Table` holds
+them (floats with NaN, or category codes), and ``labels(names)``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic._typing import Floats, Ints
+from laconic.core.drawing import frame_of
+from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
 from laconic.modl.criterion import Costs, level_of
 
@@ -64,7 +67,7 @@ class Intervals:
     ``bounds`` are the upper bounds (inclusive) of all intervals but the last.
     """
 
-    bounds: NDArray[np.float64]
+    bounds: Floats
     missing_alone: bool = False
     special: tuple[float, ...] = ()
     missing_seen: bool = False
@@ -123,7 +126,7 @@ class Groups:
         lookup[[-1, -2]] = lookup[[-2, -1]]
         return np.asarray(lookup[values], dtype=np.int32)
 
-    def _codes_of_texts(self, values: NDArray[Any]) -> NDArray[np.int64]:
+    def _codes_of_texts(self, values: NDArray[Any]) -> Ints:
         place = self._place
         return np.array(
             [
@@ -194,11 +197,11 @@ class Rules:
     """
 
     ladders: tuple[Side, ...]
-    column: NDArray[np.int64]
-    threshold: NDArray[np.int64]
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    part: NDArray[np.int64]
+    column: Ints
+    threshold: Ints
+    left: Ints
+    right: Ints
+    part: Ints
 
     @property
     def n_parts(self) -> int:
@@ -269,9 +272,12 @@ def _span_label(side: Side, low: int, high: int) -> str:
 
 
 Cells = Intervals | Groups | Grid | Rules
-
-
-# A fitted partition: readable parts, the class weights in them, what they cost and are worth.
+_KINDS: dict[type, str] = {
+    Intervals: "numeric",
+    Groups: "categorical",
+    Grid: "pair",
+    Rules: "tree",
+}
 
 
 @dataclass(frozen=True)
@@ -304,7 +310,7 @@ class Partition:
     columns: tuple[int, ...]
     cells: Cells
     classes: NDArray[Any]
-    class_weights: NDArray[np.float64]
+    class_weights: Floats
     costs: Costs
     null_costs: Costs
     granularity: int
@@ -351,7 +357,7 @@ class Partition:
         return self.n_parts > 1 and self.cost < self.null_cost
 
     @property
-    def bounds(self) -> NDArray[np.float64]:
+    def bounds(self) -> Floats:
         """Cut points of a numeric column; a value equal to a cut belongs below it."""
         if not isinstance(self.cells, Intervals):
             raise AttributeError(f"{self.name!r} has no bounds: it is a {self.kind} partition.")
@@ -383,7 +389,7 @@ class Partition:
             )
         return self.cells.codes([np.asarray(values) for values in column_values])
 
-    def conditional_log_probabilities(self) -> NDArray[np.float64]:
+    def conditional_log_probabilities(self) -> Floats:
         """ln P(part | class), shape (n_parts, n_classes).
 
         P(i | j) = (n_ij + e) / (N_j + I e), with e = 1 / (N + 1).
@@ -392,7 +398,7 @@ class Partition:
         per_class = self.class_weights.sum(axis=0)
         return np.asarray(np.log((self.class_weights + e) / (per_class + self.n_parts * e)))
 
-    def class_rates(self) -> NDArray[np.float64]:
+    def class_rates(self) -> Floats:
         """Share of each class in each part (the overall share where a part is empty)."""
         overall = self.class_weights.sum(axis=0) / self.class_weights.sum()
         weight = self.class_weights.sum(axis=1, keepdims=True)
@@ -400,7 +406,7 @@ class Partition:
             np.where(weight > 0, self.class_weights / np.maximum(weight, 1e-300), overall)
         )
 
-    def interest(self) -> NDArray[np.float64]:
+    def interest(self) -> Floats:
         """Share of each part in the mutual information of part and class (0 for one part)."""
         joint = self.class_weights / self.class_weights.sum()
         expected = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
@@ -409,31 +415,20 @@ class Partition:
         total = own.sum()
         return np.asarray(own / total) if total > 0 else np.zeros(self.n_parts)
 
-    def columns_of_frame(self) -> dict[str, Any]:
-        """The partition as a dict of columns, one row per part."""
-        weight = self.class_weights.sum(axis=1)
-        frame: dict[str, Any] = {"part": np.arange(self.n_parts), "label": self.labels}
-        frame["weight"] = weight
-        frame["coverage"] = weight / weight.sum()
-        for name, own, rate in zip(
-            self.classes, self.class_weights.T, self.class_rates().T, strict=True
-        ):
-            frame[f"weight {name}"] = own
-            frame[f"rate {name}"] = rate
-        frame["interest"] = self.interest()
-        return frame
-
     def to_frame(self) -> Any:
         """One row per part: label, weights, class rates, share of the information.
 
         A pandas frame when pandas is installed, a dict of columns otherwise.
         """
-        columns = self.columns_of_frame()
-        try:
-            import pandas as pd
-        except ImportError:
-            return columns
-        return pd.DataFrame(columns)
+        weight = self.class_weights.sum(axis=1)
+        columns: dict[str, Any] = {"part": np.arange(self.n_parts), "label": self.labels}
+        columns |= {"weight": weight, "coverage": weight / weight.sum()}
+        for name, own, rate in zip(
+            self.classes, self.class_weights.T, self.class_rates().T, strict=True
+        ):
+            columns[f"weight {name}"] = own
+            columns[f"rate {name}"] = rate
+        return frame_of(columns | {"interest": self.interest()})
 
     def plot(self, ax: Any = None) -> Any:
         """Class rates per part with confidence bars; returns the display."""
@@ -456,9 +451,14 @@ class Partition:
         return "\n".join([head, *lines])
 
 
-_KINDS: dict[type, str] = {
-    Intervals: "numeric",
-    Groups: "categorical",
-    Grid: "pair",
-    Rules: "tree",
-}
+def code_matrix(table: Table, partitions: Sequence[Partition], dtype: Any = None) -> NDArray[Any]:
+    """Part of every row in every partition, shape (n_rows, n_partitions).
+
+    Without ``dtype``, in the smallest unsigned integers that hold them.
+    """
+    if dtype is None:
+        dtype = np.min_scalar_type(max((p.n_parts for p in partitions), default=1) - 1)
+    out = np.empty((table.n_rows, len(partitions)), dtype=dtype)
+    for k, partition in enumerate(partitions):
+        out[:, k] = partition.codes(*(table.column(j) for j in partition.columns))
+    return out

@@ -8,20 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from sklearn.base import clone
 
 from laconic._typing import Floats
-from laconic.bayes.coded import code_matrix
 from laconic.core.contract import Interval, StrOptions, Training, fit_context
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, plain_label
 from laconic.core.links import Link
 from laconic.linear.design import design, design_form, linear_columns
 from laconic.linear.estimator import GrayZoneLogisticRegression
-from laconic.modl.estimator import ModlEncoder
+from laconic.modl.estimator import indicators, make_encoder
 from laconic.modl.form import cells_term
-from laconic.modl.partition import Partition
+from laconic.modl.partition import Partition, code_matrix
 
 _MOST_DENSE = 2**25
 _WIDEST_DENSE = 256
@@ -164,26 +161,17 @@ class ScorecardClassifier(FormPrediction):
         self.form_ = design_form(columns, fitted.coef_, fitted.intercept_, self.classes_, link)
 
     def _fit_parts(self, rows: Training) -> None:
-        encoder = self._make_encoder()
+        encoder = make_encoder(self)
         encoder.fit(rows.table, self.classes_[rows.y], rows.weight)
         encoder.schema_ = self.schema_
         encoder._publish_names()
         self.encoder_ = encoder
         kept = [p for p in encoder.partitions_.values() if p.informative]
-        fitted = self._weigh(indicators(code_matrix(rows.table, kept), kept), rows)
+        width = sum(p.n_parts for p in kept)
+        dense = width <= _WIDEST_DENSE and rows.n_rows * width <= _MOST_DENSE
+        parts = indicators(code_matrix(rows.table, kept), kept, dense=dense)
+        fitted = self._weigh(parts, rows)
         self.form_ = points_form(kept, fitted.coef_, fitted.intercept_, self.classes_)
-
-    def _make_encoder(self) -> ModlEncoder:
-        if self.encoder is None:
-            made = ModlEncoder(n_jobs=self.n_jobs, random_state=self.random_state)
-        elif isinstance(self.encoder, ModlEncoder):
-            made = clone(self.encoder)
-        else:
-            raise TypeError(
-                f"encoder must be a ModlEncoder or None, got {type(self.encoder).__name__}; set "
-                "its parameters, not its class."
-            )
-        return made.set_params(pairs=self.pairs or made.pairs, trees=self.trees or made.trees)
 
     def _weigh(self, matrix: Any, rows: Training) -> GrayZoneLogisticRegression:
         """The joint fit; a table without any informative column leaves the intercept."""
@@ -200,24 +188,6 @@ class ScorecardClassifier(FormPrediction):
 
 def _link(n_classes: int) -> Link:
     return "logit" if n_classes == 2 else "softmax"
-
-
-def indicators(codes: NDArray[Any], partitions: Sequence[Partition]) -> Any:
-    """One 0/1 column by part: dense, or CSR when that is much smaller."""
-    sizes = np.array([p.n_parts for p in partitions], dtype=np.int64)
-    start = np.concatenate([[0], np.cumsum(sizes)])
-    places = codes.astype(np.int64) + start[:-1]
-    n_rows, width = len(codes), int(start[-1])
-    ones = csr_matrix(
-        (
-            np.ones(places.size),
-            places.ravel(),
-            np.arange(n_rows + 1, dtype=np.int64) * len(partitions),
-        ),
-        shape=(n_rows, width),
-    )
-    dense = width <= _WIDEST_DENSE and n_rows * width <= _MOST_DENSE
-    return ones.toarray() if dense else ones
 
 
 def points_form(

@@ -11,8 +11,8 @@ from laconic.bayes.criterion import LogTables, WeightedBayes
 from laconic.bayes.descent import (
     DescentRules,
     MiniBatches,
-    Path,
     Restarts,
+    SearchPath,
     dgml,
     search,
     search_weights,
@@ -75,7 +75,7 @@ def test_the_constants_are_those_of_the_paper():
 
 def test_the_first_steps_are_those_of_algorithm_1():
     bowl = Bowl([0.3, 1.4], scale=0.5)
-    path = Path(np.full(2, 0.5))
+    path = SearchPath(np.full(2, 0.5))
     dgml(bowl, np.full(2, 0.5), path, Deadline(None), allowed=3)
     w, step = np.full(2, 0.5), np.full(2, 1e-2)
     for t, point in enumerate(path.points):
@@ -95,14 +95,14 @@ def test_a_step_shrinks_when_the_slope_turns():
         def value(self, w, batch):
             return -float(batch)  # always an improvement: the descent goes on
 
-    path = Path(np.array([0.5]))
+    path = SearchPath(np.array([0.5]))
     dgml(Turning([0.0]), np.array([0.5]), path, Deadline(None), allowed=4)
     moves = np.abs(np.diff(np.concatenate(path.points)))
     np.testing.assert_allclose(moves, 1e-2 * 0.5 ** np.arange(4))
 
 
 def test_small_weights_are_set_to_zero_and_may_come_back():
-    path = Path(np.array([0.5, 0.0]))
+    path = SearchPath(np.array([0.5, 0.0]))
     bowl = Bowl([-0.2, 0.6])
     dgml(bowl, np.array([0.5, 0.0]), path, Deadline(None), allowed=100)
     assert path.point[0] == 0.0
@@ -113,7 +113,7 @@ def test_small_weights_are_set_to_zero_and_may_come_back():
 
 def test_five_failures_end_a_descent():
     bowl = Bowl([0.5, 0.5])
-    path = Path(np.full(2, 0.5))
+    path = SearchPath(np.full(2, 0.5))
     assert dgml(bowl, np.full(2, 0.5), path, Deadline(None), allowed=100) == 5
 
 

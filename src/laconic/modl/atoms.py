@@ -1,0 +1,116 @@
+"""Atoms: the fine parts of every column that grids and trees are built from.
+
+At most 128 for each column: equal-frequency intervals (with missing apart), or the most frequent
+categories alone and the others together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.data.source import ArraySource
+from laconic.data.tables.columns import Table
+from laconic.data.value_tables import category_table, cross_table, numeric_table
+from laconic.modl.fit import Setting
+from laconic.modl.partition import Groups, Intervals, Side, readable_between
+from laconic.modl.tuning import ATOMS
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Fine parts of every column, and the code of every training row."""
+
+    ladders: tuple[Side, ...]
+    codes: NDArray[np.uint8]
+    source: ArraySource
+
+    def cross(self, a: int, b: int, n_classes: int) -> Floats:
+        sizes = [self.ladders[a].n_parts, self.ladders[b].n_parts]
+        flat = cross_table(self.source, [a, b], [size + 1 for size in sizes], n_classes)
+        grid = flat.reshape(sizes[0] + 1, sizes[1] + 1, n_classes)
+        return np.ascontiguousarray(grid[:-1, :-1])
+
+    def labelled(self, rows: Any) -> tuple[NDArray[np.uint8], Ints, Floats]:
+        """Codes, classes and weights of some rows."""
+        y, weight = self.source.y, self.source.weight
+        assert y is not None
+        assert weight is not None
+        return self.codes[rows], y[rows], weight[rows]
+
+
+def read_atoms(setting: Setting) -> Atoms:
+    """One more pass over the columns: fine parts and codes."""
+    table = setting.table
+    n_columns = len(table.names)
+    ladders: list[Side] = []
+    codes = np.empty((table.n_rows, n_columns), dtype=np.uint8, order="F")
+    for j in range(n_columns):
+        categorical = table.kinds[j] == "categorical"
+        ladder = _category_atoms(setting, j) if categorical else _numeric_atoms(setting, j)
+        codes[:, j] = ladder.codes([table.column(j)])
+        ladders.append(ladder)
+    coded = Table(
+        table.names,
+        tuple("categorical" for _ in range(n_columns)),
+        tuple(() for _ in range(n_columns)),
+        [codes[:, j] for j in range(n_columns)],
+    )
+    original = setting.source
+    assert isinstance(original, ArraySource)
+    return Atoms(tuple(ladders), codes, ArraySource(coded, original.y, original.weight))
+
+
+def _numeric_atoms(setting: Setting, column: int) -> Intervals:
+    from laconic.modl._numba import level_cuts
+
+    table = numeric_table(setting.source, column, setting.n_classes)
+    own = table.weights.sum(axis=1)
+    cumulated = np.concatenate([[0.0], np.cumsum(own)])
+    if len(own) <= ATOMS:
+        cuts = np.arange(1, len(own))
+    else:
+        cuts = level_cuts(cumulated, float(cumulated[-1]), float(ATOMS))
+    values = table.values
+    bounds = [readable_between(float(values[c - 1]), float(values[c])) for c in cuts]
+    return Intervals(np.array(bounds, dtype=np.float64), table.has_missing, (), table.has_missing)
+
+
+def _category_atoms(setting: Setting, column: int) -> Groups:
+    """The most frequent categories alone, the others together; by rate of the rarest class."""
+    categories = setting.table.categories[column] or ()
+    rows = category_table(setting.source, column, len(categories), setting.n_classes)
+    own = rows.sum(axis=1)
+    seen = np.flatnonzero(own > 0)
+    kept = seen[np.lexsort((*rows[seen].T[::-1], -own[seen]))][: ATOMS - 1]
+    owner = np.full(len(rows), len(kept), dtype=np.int64)
+    owner[kept] = np.arange(len(kept))
+    pooled = len(kept) < len(seen)
+    n_atoms = len(kept) + int(pooled)
+    weights = np.zeros((n_atoms + 1, setting.n_classes))
+    np.add.at(weights, owner, rows)
+    rarest = int(np.argmin(setting.class_totals))
+    rate = weights[:n_atoms, rarest] / np.maximum(weights[:n_atoms].sum(axis=1), 1e-300)
+    rank = np.empty(n_atoms + 1, dtype=np.int64)
+    rank[np.argsort(rate, kind="stable")] = np.arange(n_atoms)
+    default = int(rank[n_atoms - 1])
+    rank[n_atoms] = default
+    part_of = rank[owner].astype(np.int32)
+    return Groups(categories, part_of, n_atoms, default, bool(own[-1] > 0))
+
+
+def merge_side(side: Side, owner: NDArray[np.int64], n_parts: int) -> Side:
+    """The atoms of a side merged into its parts."""
+    if isinstance(side, Groups):
+        part_of = owner[side.part_of].astype(np.int32)
+        return Groups(
+            side.categories, part_of, n_parts, int(owner[side.default]), side.missing_seen
+        )
+    cuts = np.flatnonzero(np.diff(owner))
+    alone = side.missing_alone and len(cuts) > 0 and cuts[0] == 0
+    bounds = side.bounds[cuts[cuts >= side.first] - side.first]
+    return Intervals(bounds, bool(alone), (), side.missing_seen)
