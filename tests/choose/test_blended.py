@@ -12,7 +12,7 @@ import laconic
 from laconic import AdditiveScore, BlendedClassifier, LaconicClassifier
 from laconic.choose.blends import blended_outcomes, mean_form
 from laconic.choose.candidates import Candidate
-from laconic.choose.comparison import Market, Outcome, Rows
+from laconic.choose.comparison import OperatingCondition, Outcome, Rows
 from laconic.core.folds import folds_of
 from laconic.core.forms import LineTerm, SlotTerm
 from laconic.data.demo import make_payments
@@ -156,8 +156,8 @@ def test_held_out_means_are_those_of_blends_fitted_on_the_folds(payments):
     seen: list[list[Outcome]] = []
     kept = chooser._blends
 
-    def spy(outcomes, training, market):
-        seen.append([*kept(outcomes, training, market)])
+    def spy(outcomes, training, condition):
+        seen.append([*kept(outcomes, training, condition)])
         return seen[-1]
 
     chooser._blends = spy
@@ -208,7 +208,7 @@ def test_blends_alone_name_nothing(payments):
 
 def test_only_pairs_that_fit_on_a_page_and_speak_alike_are_offered():
     y, half = np.tile([0, 1], 10), np.full((20, 2), 0.5)
-    market = Market(1.0 - np.eye(2), np.array([0.5, 0.5]), None, None, None)
+    condition = OperatingCondition(1.0 - np.eye(2), np.array([0.5, 0.5]), None, None, None)
 
     def outcome(size, link, complete=True):
         out = Outcome(Candidate(f"{link}{size}", PLAIN), half, np.zeros(20), raw=half, link=link)
@@ -218,7 +218,7 @@ def test_only_pairs_that_fit_on_a_page_and_speak_alike_are_offered():
 
     given = [outcome(200, "logit"), outcome(90, "logit"), outcome(150, "logit"),
              outcome(5, "vote"), outcome(6, "softmax"), outcome(7, "logit", False)]  # fmt: skip
-    found = blended_outcomes(given, y, np.ones(20), market, 300)
+    found = blended_outcomes(given, y, np.ones(20), condition, 300)
     assert [out.candidate.name for out in found] == ["logit200 + logit90", "logit90 + logit150"]
 
 
@@ -233,7 +233,7 @@ def test_a_blend_chosen_on_a_scan_is_fitted_from_it_and_told(tmp_path, monkeypat
     rows = laconic.scan(tmp_path / "rows.parquet", target="label")
     model = LaconicClassifier(candidates=["bayes", "additive-single", "blends"], random_state=0)
     # the mean, whatever the rows prefer: what is tested is what becomes of it
-    monkeypatch.setattr(model, "_choose", lambda outcomes, training, market: outcomes[-1])
+    monkeypatch.setattr(model, "_choose", lambda outcomes, training, condition: outcomes[-1])
     model.fit(rows)
     assert model.candidate_ == "bayes + additive-single"
     assert list(model.comparison_["candidate"]) == ["bayes", "additive-single", model.candidate_]

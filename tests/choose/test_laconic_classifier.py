@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 import laconic
 from laconic import LaconicClassifier
 from laconic.choose.candidates import Candidate, auto_candidates, read_candidates
-from laconic.choose.comparison import Market, Outcome, class_risks, paired
+from laconic.choose.comparison import OperatingCondition, Outcome, class_risks, paired
 from laconic.choose.estimator import _well_informed
 from laconic.core.compact import model_size, term_size
 from laconic.core.contract import Training
@@ -26,8 +26,8 @@ FAMILY = laconic.PlainLogisticRegression
 FEW = ["logistic", "bayes", "scorecard"]
 
 
-def _market(costs, prior=None, box=None, reject=None):
-    return Market(np.array(costs, float), np.array([0.9, 0.1]), prior, box, reject)
+def _condition(costs, prior=None, box=None, reject=None):
+    return OperatingCondition(np.array(costs, float), np.array([0.9, 0.1]), prior, box, reject)
 
 
 def _outcome(row_cost, proba=None, size=1.0):
@@ -41,12 +41,12 @@ def _outcome(row_cost, proba=None, size=1.0):
 def test_row_costs_by_hand():
     proba = np.array([[0.95, 0.05], [0.8, 0.2], [0.5, 0.5]])
     y = np.array([0, 1, 0])
-    paid = _market([[0, 1], [10, 0]]).row_costs(proba, y, None)
+    paid = _condition([[0, 1], [10, 0]]).row_costs(proba, y, None)
     np.testing.assert_array_equal(paid, [0.0, 0.0, 1.0])
-    paid = _market([[0, 1], [10, 0]], reject=0.3).row_costs(proba, y, None)
+    paid = _condition([[0, 1], [10, 0]], reject=0.3).row_costs(proba, y, None)
     np.testing.assert_array_equal(paid, [0.3, 0.3, 0.3])
     # at a deployed share of 1/1000, odds 0.5 : 0.5 become 0.5 * 0.999/0.9 : 0.5 * 0.001/0.1
-    paid = _market([[0, 1], [10, 0]]).row_costs(proba, y, np.array([0.999, 0.001]))
+    paid = _condition([[0, 1], [10, 0]]).row_costs(proba, y, np.array([0.999, 0.001]))
     np.testing.assert_array_equal(paid, [0.0, 10.0, 0.0])
 
 
@@ -58,8 +58,8 @@ def test_class_risks_and_paired_errors_against_plain_formulas():
     risk, variance = class_risks(a, y, weight, 2)
     np.testing.assert_allclose(risk, [a[y == 0].mean(), a[y == 1].mean()])
     np.testing.assert_allclose(variance[1], a[y == 1].var() / (y == 1).sum())
-    market = _market([[0, 1], [1, 0]])
-    gap, error = paired(_outcome(a), _outcome(b), y, weight, market)
+    condition = _condition([[0, 1], [1, 0]])
+    gap, error = paired(_outcome(a), _outcome(b), y, weight, condition)
     d = a - b
     assert gap == pytest.approx(0.9 * d[y == 0].mean() + 0.1 * d[y == 1].mean())
     expected = 0.81 * d[y == 0].var() / (y == 0).sum() + 0.01 * d[y == 1].var() / (y == 1).sum()
@@ -67,9 +67,9 @@ def test_class_risks_and_paired_errors_against_plain_formulas():
 
 
 def test_a_box_of_priors_prices_the_worst_mix():
-    market = _market([[0, 1], [1, 0]], box=PriorBox.of([[0.5, 0.8], [0.2, 0.5]], 2))
-    np.testing.assert_allclose(market.mix(np.array([0.1, 0.4])), [0.5, 0.5])
-    np.testing.assert_allclose(market.mix(np.array([0.4, 0.1])), [0.8, 0.2])
+    condition = _condition([[0, 1], [1, 0]], box=PriorBox.of([[0.5, 0.8], [0.2, 0.5]], 2))
+    np.testing.assert_allclose(condition.mix(np.array([0.1, 0.4])), [0.5, 0.5])
+    np.testing.assert_allclose(condition.mix(np.array([0.4, 0.1])), [0.8, 0.2])
 
 
 def test_of_equal_costs_the_better_probabilities_stay():
@@ -91,7 +91,7 @@ def test_a_smaller_model_is_kept_only_if_it_costs_no_more(excess, expected):
     training = Training(None, y, np.ones(400), np.arange(400))
     large = _outcome(noise, size=200.0)
     small = _outcome(np.roll(noise, 2) + excess, size=5.0)
-    chosen = LaconicClassifier()._choose([large, small], training, _market([[0, 1], [1, 0]]))
+    chosen = LaconicClassifier()._choose([large, small], training, _condition([[0, 1], [1, 0]]))
     assert chosen is [large, small][expected]
 
 
@@ -116,11 +116,11 @@ def test_a_page_and_a_smaller_size_are_worth_one_error(long_size, more, expected
     longer = _outcome(long_cost, proba, long_size)
     short = _outcome(short_cost, proba, 5)
     weight = np.ones(n)
-    market = _market([[0.0, 1.0], [1.0, 0.0]])
-    behind, error = paired(short, longer, y, weight, market)
+    condition = _condition([[0.0, 1.0], [1.0, 0.0]])
+    behind, error = paired(short, longer, y, weight, condition)
     assert behind / error == pytest.approx(more / 32, rel=0.02)
     training = SimpleNamespace(y=y, weight=weight)
-    chosen = LaconicClassifier()._choose([longer, short], training, market)
+    chosen = LaconicClassifier()._choose([longer, short], training, condition)
     assert chosen is {"long": longer, "short": short}[expected]
 
 
@@ -135,7 +135,7 @@ def test_on_a_page_the_better_informed_is_kept_and_without_one_the_smaller(sizes
     both = [np.where(y[:, None] == [0, 1], own[:, None], 1 - own[:, None]) for own in proba]
     outcomes = [_outcome(np.zeros(2000), q, size) for q, size in zip(both, sizes, strict=True)]
     training = Training(None, y, np.ones(2000), np.arange(2000))
-    chosen = LaconicClassifier()._choose(outcomes, training, _market([[0, 1], [1, 0]]))
+    chosen = LaconicClassifier()._choose(outcomes, training, _condition([[0, 1], [1, 0]]))
     assert chosen is outcomes[expected]
 
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from laconic._typing import Floats, Ints
 from laconic.additive.estimator import SparseAdditiveClassifier
 from laconic.choose.candidates import Candidate
-from laconic.choose.comparison import Market, Outcome, price
+from laconic.choose.comparison import OperatingCondition, Outcome, price
 from laconic.core.contract import Accepts, TableReader, fit_context
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
@@ -151,8 +151,8 @@ def _read_along(values: Floats, old: Axis, new: Axis, side: int) -> Floats:
     index, fraction = _places(old, new)
     lines = np.moveaxis(values, side, 0)
     after = np.minimum(index + 1, len(lines) - 1)
-    way = fraction.reshape(-1, *(1,) * (lines.ndim - 1))
-    return np.moveaxis((1.0 - way) * lines[index] + way * lines[after], 0, side)
+    between = fraction.reshape(-1, *(1,) * (lines.ndim - 1))
+    return np.moveaxis((1.0 - between) * lines[index] + between * lines[after], 0, side)
 
 
 # BlendedClassifier: the mean of small models, still one sum of terms.
@@ -301,7 +301,11 @@ def summed_form(model: Any) -> AdditiveScore:
 
 
 def blended_outcomes(
-    outcomes: Sequence[Outcome], y: Ints, weight: Floats, market: Market, largest: float
+    outcomes: Sequence[Outcome],
+    y: Ints,
+    weight: Floats,
+    condition: OperatingCondition,
+    largest: float,
 ) -> list[Outcome]:
     """The mean of every two complete candidates that together have at most ``largest`` entries."""
     able = [out for out in outcomes if out.complete and out.link in MEAN_LINKS]
@@ -310,7 +314,7 @@ def blended_outcomes(
     for one, other in combinations(able, 2):
         if one.link == other.link and one.size + other.size <= largest:
             blend = _mean_of(one, other)
-            price(blend, y, weight, market)
+            price(blend, y, weight, condition)
             found.append(blend)
     return found
 

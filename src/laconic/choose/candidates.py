@@ -9,6 +9,13 @@ from typing import Any
 from laconic._typing import Floats
 from laconic.additive.estimator import SparseAdditiveClassifier
 from laconic.bayes.estimator import WeightedNaiveBayes
+from laconic.choose.tuning import (
+    LANDMARKS,
+    MOST_KERNEL_ROWS,
+    MOST_RULES_ROWS,
+    TREES,
+    ZONE_WIDTH,
+)
 from laconic.core.decisions import decision_threshold, gray_zone
 from laconic.kernel.rank_kernel import RankKernelClassifier
 from laconic.linear.plain import PlainLogisticRegression
@@ -17,14 +24,6 @@ from laconic.rules.estimator import SparseRulesClassifier
 from laconic.scorecard.estimator import ScorecardClassifier
 from laconic.votes.estimator import CqBoostClassifier
 from laconic.votes.given_voters import ForestVoters
-
-_ZONE_WIDTH = 0.5
-"""Width of the gray zone around the decision threshold, as a difference of probabilities."""
-
-_TREES = 50
-_LANDMARKS = 300
-_MOST_KERNEL_ROWS = 4_000
-_MOST_RULES_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,8 @@ def auto_candidates(
     costs: Floats, prior_bounds: Any, seed: int, n_jobs: int | None, n_rows: int = 0
 ) -> list[Candidate]:
     """Every family that reads a table as it comes."""
-    landmarks = _LANDMARKS if n_rows > _MOST_KERNEL_ROWS else None
-    shared = {"random_state": seed, "n_jobs": n_jobs}
+    landmarks = LANDMARKS if n_rows > MOST_KERNEL_ROWS else None
+    shared: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     made = [
         Candidate("logistic", PlainLogisticRegression()),
         Candidate("bayes", WeightedNaiveBayes(**shared)),
@@ -69,7 +68,7 @@ def auto_candidates(
             "rules",
             SparseRulesClassifier(random_state=seed),
             own_folds=True,
-            by_default=n_rows <= _MOST_RULES_ROWS,
+            by_default=n_rows <= MOST_RULES_ROWS,
         ),
         Candidate("kernel", RankKernelClassifier(landmarks=landmarks, random_state=seed)),
         Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared)),
@@ -77,7 +76,7 @@ def auto_candidates(
         Candidate(
             "forest-votes",
             CqBoostClassifier(
-                ForestVoters(n_trees=_TREES), probability="calibrated", random_state=seed
+                ForestVoters(n_trees=TREES), probability="calibrated", random_state=seed
             ),
         ),
         Candidate(
@@ -98,7 +97,7 @@ def decision_zone(costs: Floats) -> tuple[float, float] | None:
     if len(costs) != 2:
         return None
     threshold = decision_threshold(costs)
-    return gray_zone(threshold, _ZONE_WIDTH) if 0 < threshold < 1 else None
+    return gray_zone(threshold, ZONE_WIDTH) if 0 < threshold < 1 else None
 
 
 BLENDS = "blends"

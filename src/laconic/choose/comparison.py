@@ -16,6 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from laconic._typing import Floats, Ints
 from laconic.choose.candidates import Candidate
+from laconic.choose.tuning import BEHIND, RACE_FOLDS
 from laconic.core.compact import additive_form, model_size, variables_of
 from laconic.core.contract import TableReader, Training, take_rows
 from laconic.core.decisions import correct_prior, expected_costs
@@ -25,14 +26,14 @@ from laconic.minimax.criterion import PosteriorLaws
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
 
-_RACE_FOLDS = 2
-_BEHIND = 1.0
-"""Standard errors behind the best at which a candidate gives up after two folds."""
-
 
 @dataclass(frozen=True)
-class Market:
-    """What decisions cost, under which class mix."""
+class OperatingCondition:
+    """What decisions cost and the class mix that they are made in (together: operating condition).
+
+    ``train_prior`` is the mix of the training rows, ``prior`` that of deployment when it is known,
+    ``box`` the mixes that are possible when it is not.
+    """
 
     costs: Floats
     train_prior: Floats
@@ -136,7 +137,7 @@ def run_candidate(
     rows: Rows,
     folds: Sequence[tuple[Ints, Ints]],
     classes: NDArray[Any],
-    market: Market,
+    condition: OperatingCondition,
     best: Outcome | None,
     deadline: Deadline,
 ) -> Outcome:
@@ -156,9 +157,9 @@ def run_candidate(
             out.raw = out.proba
             out.complete = True
         else:
-            _run_folds(out, rows, folds, classes, market, best, deadline)
+            _run_folds(out, rows, folds, classes, condition, best, deadline)
     out.fit_seconds = time.perf_counter() - start
-    price(out, rows.training.y, rows.training.weight, market)
+    price(out, rows.training.y, rows.training.weight, condition)
     return out
 
 
@@ -167,7 +168,7 @@ def _run_folds(
     rows: Rows,
     folds: Sequence[tuple[Ints, Ints]],
     classes: NDArray[Any],
-    market: Market,
+    condition: OperatingCondition,
     best: Outcome | None,
     deadline: Deadline,
 ) -> None:
@@ -189,10 +190,10 @@ def _run_folds(
             out.raw = np.full_like(out.proba, np.nan) if out.raw is None else out.raw
             out.raw[test] = 0.0
             out.raw[own] = _unsmoothed(fitted, given) if out.smoothing else said
-        if number + 1 == _RACE_FOLDS < len(folds) and _behind(
-            out, best, y, rows.training.weight, market
+        if number + 1 == RACE_FOLDS < len(folds) and _behind(
+            out, best, y, rows.training.weight, condition
         ):
-            out.note = f"{_RACE_FOLDS} folds"
+            out.note = f"{RACE_FOLDS} folds"
             return
     out.complete = True
 
@@ -214,49 +215,51 @@ def _note_model(out: Outcome, fitted: Any) -> None:
         out.gaps.append(float(np.sum(gap)) / scale)
 
 
-def price(out: Outcome, y: Ints, weight: Floats, market: Market) -> None:
+def price(out: Outcome, y: Ints, weight: Floats, condition: OperatingCondition) -> None:
     """What the decisions of the held-out rows cost, at the class mix they are meant for."""
     seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
     if not len(seen):
         return
     if out.candidate.decides:
-        out.row_cost[seen] = (out.proba[seen] * market.costs[y[seen]]).sum(axis=1)
+        out.row_cost[seen] = (out.proba[seen] * condition.costs[y[seen]]).sum(axis=1)
         return
-    out.prior = market.deployed(out.proba[seen], weight[seen])
-    out.row_cost[seen] = market.row_costs(out.proba[seen], y[seen], out.prior)
+    out.prior = condition.deployed(out.proba[seen], weight[seen])
+    out.row_cost[seen] = condition.row_costs(out.proba[seen], y[seen], out.prior)
 
 
-def _behind(out: Outcome, best: Outcome | None, y: Ints, weight: Floats, market: Market) -> bool:
+def _behind(
+    out: Outcome, best: Outcome | None, y: Ints, weight: Floats, condition: OperatingCondition
+) -> bool:
     if best is None:
         return False
-    price(out, y, weight, market)
-    difference, error = paired(out, best, y, weight, market)
-    return difference > _BEHIND * error
+    price(out, y, weight, condition)
+    difference, error = paired(out, best, y, weight, condition)
+    return difference > BEHIND * error
 
 
 def paired(
-    one: Outcome, other: Outcome, y: Ints, weight: Floats, market: Market
+    one: Outcome, other: Outcome, y: Ints, weight: Floats, condition: OperatingCondition
 ) -> tuple[float, float]:
     """Difference of the mean costs on the rows that both have priced, and its standard error."""
-    n_classes = len(market.costs)
+    n_classes = len(condition.costs)
     gap = one.row_cost - other.row_cost
     own = np.where(np.isfinite(gap), one.row_cost, np.nan)
-    mix = market.mix(class_risks(own, y, weight, n_classes)[0])
+    mix = condition.mix(class_risks(own, y, weight, n_classes)[0])
     risk, variance = class_risks(gap, y, weight, n_classes)
     return float(mix @ risk), float(np.sqrt(mix**2 @ variance))
 
 
 def table_of(
-    outcomes: Sequence[Outcome], y: Ints, weight: Floats, market: Market
+    outcomes: Sequence[Outcome], y: Ints, weight: Floats, condition: OperatingCondition
 ) -> dict[str, list[Any]]:
     """The comparison as columns; costs at the class mix of deployment (or the worst of the box)."""
-    best = cheapest(outcomes, y, weight, market)
+    best = cheapest(outcomes, y, weight, condition)
     columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
     for out in outcomes:
-        risk, variance = class_risks(out.row_cost, y, weight, len(market.costs))
-        mix = market.mix(risk)
+        risk, variance = class_risks(out.row_cost, y, weight, len(condition.costs))
+        mix = condition.mix(risk)
         priced = bool(np.isfinite(out.row_cost).any())
-        behind = paired(out, best, y, weight, market) if priced else (np.nan, np.nan)
+        behind = paired(out, best, y, weight, condition) if priced else (np.nan, np.nan)
         row = {
             "candidate": out.candidate.name,
             "cost": float(mix @ risk) if priced else np.nan,
@@ -283,15 +286,17 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def cheapest(outcomes: Sequence[Outcome], y: Ints, weight: Floats, market: Market) -> Outcome:
+def cheapest(
+    outcomes: Sequence[Outcome], y: Ints, weight: Floats, condition: OperatingCondition
+) -> Outcome:
     """The complete outcome of least cost; if none is complete, the one with most rows priced."""
     complete = [out for out in outcomes if out.complete]
     if not complete:
         return max(outcomes, key=lambda out: int(np.isfinite(out.row_cost).sum()))
 
     def cost(out: Outcome) -> float:
-        risk, _ = class_risks(out.row_cost, y, weight, len(market.costs))
-        return float(market.mix(risk) @ risk)
+        risk, _ = class_risks(out.row_cost, y, weight, len(condition.costs))
+        return float(condition.mix(risk) @ risk)
 
     return min(complete, key=cost)
 

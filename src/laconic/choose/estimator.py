@@ -16,7 +16,7 @@ from laconic._typing import Floats
 from laconic.choose.blends import blended_outcomes, fitted_blend
 from laconic.choose.candidates import Candidate, auto_candidates, read_candidates, without_blends
 from laconic.choose.comparison import (
-    Market,
+    OperatingCondition,
     Outcome,
     Rows,
     cheapest,
@@ -24,6 +24,13 @@ from laconic.choose.comparison import (
     paired,
     run_candidate,
     table_of,
+)
+from laconic.choose.tuning import (
+    CHOICE_ROWS,
+    FOR_A_PAGE,
+    FOR_SIZE,
+    PAGE,
+    SHARE_FOR_COMPARISON,
 )
 from laconic.core.compact import model_size, variables_of
 from laconic.core.contract import (
@@ -43,18 +50,6 @@ from laconic.core.progress import Deadline, report_step
 from laconic.data.source import one_blas_thread
 from laconic.decide.estimator import DecisionClassifier
 from laconic.minimax.prior_box import PriorBox
-
-PAGE = 300
-"""Entries that a reader will look at."""
-
-_FOR_A_PAGE, _FOR_SIZE = 1.0, 0.1
-"""Standard errors given up: of cost to fit on a page, of log loss to be smaller still."""
-
-CHOICE_ROWS = 200_000
-"""Rows of a scan that the choice is made on; the chosen model is fitted on all of them."""
-
-_SHARE_FOR_COMPARISON = 0.7
-"""Part of the time budget after which no fold is started: the chosen model must still be fitted."""
 
 
 class LaconicClassifier(TableClassifier):
@@ -97,6 +92,8 @@ class LaconicClassifier(TableClassifier):
     n_jobs : int, default=None
         Passed to the candidates. Does not change the result.
     random_state : int, RandomState or None, default=None
+        Seed of the folds and of the candidates that draw. None: folds follow from the rows' values
+        and draws from a fixed seed, so that the same table gives the same model.
 
     Attributes
     ----------
@@ -161,6 +158,7 @@ class LaconicClassifier(TableClassifier):
         self,
         costs: Any = None,
         prior: Any = None,
+        *,
         prior_bounds: Any = None,
         reject_cost: float | None = None,
         candidates: Any = "auto",
@@ -213,35 +211,39 @@ class LaconicClassifier(TableClassifier):
         training = Training(sample.table, sample.y, sample.weight, np.arange(len(sample)))
         rows = Rows(training, sample.table, weighted=True)
         shares = scanned.class_weights()
-        market = replace(self._market(training), train_prior=shares / shares.sum())
-        auto = auto_candidates(market.costs, self.prior_bounds, seed, self.n_jobs, len(sample))
+        condition = replace(self._condition(training), train_prior=shares / shares.sum())
+        auto = auto_candidates(condition.costs, self.prior_bounds, seed, self.n_jobs, len(sample))
         offered = candidates_for_scans(self.candidates, auto)
         folds = folds_of(self.cv, training, len(sample), seed)
-        outcomes = self._compare(offered, rows, folds, market)
-        chosen = self._choose(outcomes + self._blends(outcomes, training, market), training, market)
+        outcomes = self._compare(offered, rows, folds, condition)
+        chosen = self._choose(
+            outcomes + self._blends(outcomes, training, condition), training, condition
+        )
         report_step(f"fitting {chosen.candidate.name} on all rows", 0.9)
         chosen.fitted = clone(chosen.candidate.model).fit(scanned)
-        self._keep(chosen, outcomes, rows, market)
+        self._keep(chosen, outcomes, rows, condition)
 
     def _fit(self, X: Any, training: Training, sample_weight: Any) -> None:
         rows = Rows(training, self._raw(X, training), sample_weight is not None)
-        market = self._market(training)
+        condition = self._condition(training)
         seed = seed_of(self.random_state)
         offered = read_candidates(
             self.candidates,
-            auto_candidates(market.costs, self.prior_bounds, seed, self.n_jobs, training.n_rows),
+            auto_candidates(condition.costs, self.prior_bounds, seed, self.n_jobs, training.n_rows),
         )
         n_given = training.n_rows if sample_weight is None else len(np.asarray(sample_weight))
         folds = folds_of(self.cv, training, n_given, seed)
-        outcomes = self._compare(offered, rows, folds, market)
-        chosen = self._choose(outcomes + self._blends(outcomes, training, market), training, market)
-        self._keep(chosen, outcomes, rows, market)
+        outcomes = self._compare(offered, rows, folds, condition)
+        chosen = self._choose(
+            outcomes + self._blends(outcomes, training, condition), training, condition
+        )
+        self._keep(chosen, outcomes, rows, condition)
 
     def _raw(self, X: Any, training: Training) -> Any:
         whole = len(training.kept) == 0 or training.kept[-1] + 1 == len(training.kept)
         return X if whole else take_rows(X, training.kept)
 
-    def _market(self, training: Training) -> Market:
+    def _condition(self, training: Training) -> OperatingCondition:
         if self.prior is not None and self.prior_bounds is not None:
             raise ValueError("Give prior or prior_bounds, not both.")
         n_classes = len(self.classes_)
@@ -249,7 +251,7 @@ class LaconicClassifier(TableClassifier):
         box = None
         if self.prior_bounds is not None:
             box = PriorBox.of(self.prior_bounds, n_classes, self.classes_)
-        return Market(
+        return OperatingCondition(
             cost_matrix(self.costs, self.classes_),
             shares / shares.sum(),
             None if self.prior is None else class_prior(self.prior, self.classes_),
@@ -258,23 +260,23 @@ class LaconicClassifier(TableClassifier):
         )
 
     def _compare(
-        self, offered: list[Candidate], rows: Rows, folds: Any, market: Market
+        self, offered: list[Candidate], rows: Rows, folds: Any, condition: OperatingCondition
     ) -> list[Outcome]:
         y, weight = rows.training.y, rows.training.weight
-        share = None if self.time_budget is None else _SHARE_FOR_COMPARISON * self.time_budget
+        share = None if self.time_budget is None else SHARE_FOR_COMPARISON * self.time_budget
         deadline = Deadline(share)
         outcomes: list[Outcome] = []
         for number, candidate in enumerate(offered):
             report_step(f"comparing {candidate.name}", number / (len(offered) + 1))
             if deadline.passed() and outcomes:
-                outcomes.append(_not_tried(candidate, y, market, "time_budget ended before it"))
+                outcomes.append(_not_tried(candidate, y, condition, "time_budget ended before it"))
                 continue
             if _same_as_another(candidate, outcomes):
                 continue
-            best = cheapest(outcomes, y, weight, market) if outcomes else None
+            best = cheapest(outcomes, y, weight, condition) if outcomes else None
             try:
                 outcome = run_candidate(
-                    candidate, rows, folds, self.classes_, market, best, deadline
+                    candidate, rows, folds, self.classes_, condition, best, deadline
                 )
             except KeyboardInterrupt:
                 if not any(out.complete for out in outcomes):
@@ -288,17 +290,21 @@ class LaconicClassifier(TableClassifier):
             except ValueError as error:
                 if len(offered) == 1:
                     raise
-                outcome = _not_tried(candidate, y, market, f"refused: {error}")
+                outcome = _not_tried(candidate, y, condition, f"refused: {error}")
             outcomes.append(outcome)
         report_step("fitting the chosen model", len(offered) / (len(offered) + 1))
         return outcomes
 
-    def _blends(self, outcomes: list[Outcome], training: Training, market: Market) -> list[Outcome]:
+    def _blends(
+        self, outcomes: list[Outcome], training: Training, condition: OperatingCondition
+    ) -> list[Outcome]:
         if not without_blends(self.candidates)[1]:
             return []
-        return blended_outcomes(outcomes, training.y, training.weight, market, PAGE)
+        return blended_outcomes(outcomes, training.y, training.weight, condition, PAGE)
 
-    def _choose(self, outcomes: list[Outcome], training: Training, market: Market) -> Outcome:
+    def _choose(
+        self, outcomes: list[Outcome], training: Training, condition: OperatingCondition
+    ) -> Outcome:
         y, weight = training.y, training.weight
         named = self.candidates != "auto" or self.prior_bounds is not None
         able = [out for out in outcomes if named or not out.candidate.decides]
@@ -306,21 +312,25 @@ class LaconicClassifier(TableClassifier):
         if not able:
             raise ValueError(f"No candidate could be fitted: {outcomes[0].note}")
         complete = [out for out in able if out.complete]
-        best = cheapest(able, y, weight, market)
+        best = cheapest(able, y, weight, condition)
         if self.selection == "best" or not complete:
             return best
         pages = [out for out in complete if out.size <= PAGE]
-        pages = [out for out in pages if _within(out, best, y, weight, market, _FOR_A_PAGE)]
+        pages = [out for out in pages if _within(out, best, y, weight, condition, FOR_A_PAGE)]
         if pages:
-            best = cheapest(pages, y, weight, market)
+            best = cheapest(pages, y, weight, condition)
         pool = pages or complete
-        close = [out for out in pool if _within(out, best, y, weight, market, _FOR_A_PAGE)] or pool
+        close = [
+            out for out in pool if _within(out, best, y, weight, condition, FOR_A_PAGE)
+        ] or pool
         # without a page, size is what is left to save: a clear lead in log loss is asked for it
-        close = _well_informed(close, y, weight, _FOR_SIZE if pages else _FOR_A_PAGE)
+        close = _well_informed(close, y, weight, FOR_SIZE if pages else FOR_A_PAGE)
         sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
         return close[int(np.argmin(sizes))]
 
-    def _keep(self, chosen: Outcome, outcomes: list[Outcome], rows: Rows, market: Market) -> None:
+    def _keep(
+        self, chosen: Outcome, outcomes: list[Outcome], rows: Rows, condition: OperatingCondition
+    ) -> None:
         fitted = chosen.fitted
         if fitted is None and chosen.members:
             fitted = fitted_blend(chosen, lambda model: rows.fit(model, None, self.classes_))
@@ -336,19 +346,19 @@ class LaconicClassifier(TableClassifier):
         self.decision_ = fitted
         self.__dict__.pop("threshold_", None)
         if not chosen.candidate.decides:
-            prior = chosen.prior if self.prior_bounds is not None else market.prior
+            prior = chosen.prior if self.prior_bounds is not None else condition.prior
             self.decision_ = DecisionClassifier(
                 fitted,
-                costs=market.costs,
+                costs=condition.costs,
                 prior=prior,
                 reject_cost=self.reject_cost,
-                train_prior=market.train_prior,
+                train_prior=condition.train_prior,
                 prefit=True,
             ).fit(None, None)
             if hasattr(self.decision_, "threshold_"):
                 self.threshold_ = self.decision_.threshold_
         listed = [*outcomes, chosen] if chosen.members else outcomes
-        columns = table_of(listed, rows.training.y, rows.training.weight, market)
+        columns = table_of(listed, rows.training.y, rows.training.weight, condition)
         columns["chosen"] = [out is chosen for out in listed]
         self.comparison_ = _frame(columns)
 
@@ -396,9 +406,14 @@ def _same_as_another(candidate: Candidate, outcomes: list[Outcome]) -> bool:
 
 
 def _within(
-    out: Outcome, best: Outcome, y: Any, weight: Floats, market: Market, errors: float
+    out: Outcome,
+    best: Outcome,
+    y: Any,
+    weight: Floats,
+    condition: OperatingCondition,
+    errors: float,
 ) -> bool:
-    behind, error = paired(out, best, y, weight, market)
+    behind, error = paired(out, best, y, weight, condition)
     return behind <= errors * error
 
 
@@ -425,8 +440,8 @@ def _well_informed(close: list[Outcome], y: Any, weight: Floats, errors: float) 
     return kept
 
 
-def _not_tried(candidate: Candidate, y: Any, market: Market, note: str) -> Outcome:
-    empty = np.full((len(y), len(market.costs)), np.nan)
+def _not_tried(candidate: Candidate, y: Any, condition: OperatingCondition, note: str) -> Outcome:
+    empty = np.full((len(y), len(condition.costs)), np.nan)
     return Outcome(candidate, empty, empty[:, 0].copy(), note=note)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from laconic.choose.estimator import CHOICE_ROWS
+from laconic.choose.tuning import CHOICE_ROWS
 from laconic.core.progress import report_step
 from laconic.data.scan.scan import Scan, scan
 from laconic.data.scan.survey import read_labels
