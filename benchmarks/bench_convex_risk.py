@@ -30,7 +30,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
-from laconic import ConvexRiskClassifier, ConvexRiskRegressor, PairwiseRanker
+from laconic import ConvexRiskClassifier
+from laconic.convex import ConvexRiskRegressor, PairwiseRanker
 from laconic.core.losses import get_loss
 
 PATIENCE = 90.0

@@ -17,15 +17,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from laconic import (
-    CostCurveDisplay,
-    DecisionClassifier,
-    PriorRiskDisplay,
-    ReliabilityDisplay,
-    baseline_costs,
-    estimate_prior,
-    expected_cost,
-)
+from laconic import DecisionClassifier, baseline_costs, estimate_prior, expected_cost
+from laconic.displays import CostCurveDisplay, PriorRiskDisplay, ReliabilityDisplay
 
 COSTS = {"fp": 1, "fn": 50}
 REVIEW = 0.4

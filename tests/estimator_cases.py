@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -34,7 +35,7 @@ def _weighted_bayes() -> list[BaseEstimator]:
 
 
 def _selective_bayes() -> list[BaseEstimator]:
-    make = laconic.SelectiveNaiveBayes
+    make = laconic.bayes.SelectiveNaiveBayes
     return [make(n_starts=3, random_state=0), make("map", n_starts=3, random_state=0)]
 
 
@@ -49,7 +50,7 @@ def _minimax() -> list[BaseEstimator]:
 
 
 def _minimax_prior() -> list[BaseEstimator]:
-    make = laconic.MinimaxPriorClassifier
+    make = laconic.minimax.MinimaxPriorClassifier
     return [make(LogisticRegression()), make(LogisticRegression(C=0.1), cv=3)]
 
 
@@ -81,20 +82,23 @@ def _convex_risk() -> list[BaseEstimator]:
 
 
 def _convex_regressor() -> list[BaseEstimator]:
-    make = laconic.ConvexRiskRegressor
+    make = laconic.convex.ConvexRiskRegressor
     return [make(), make("absolute"), make("huber", kernel="rbf", tol=1e-11)]
 
 
 def _ranker() -> list[BaseEstimator]:
-    return [laconic.PairwiseRanker(), laconic.PairwiseRanker("hinge", C=0.1)]
+    return [laconic.convex.PairwiseRanker(), laconic.convex.PairwiseRanker("hinge", C=0.1)]
 
 
 def _clusters() -> list[BaseEstimator]:
-    return [laconic.KMeansK(), laconic.KMeansK(k_max=4, criterion="bic")]
+    return [laconic.convex.KMeansK(), laconic.convex.KMeansK(k_max=4, criterion="bic")]
 
 
 def _map() -> list[BaseEstimator]:
-    return [laconic.PrincipalMap(), laconic.PrincipalMap(n_components=2, standardize=False)]
+    return [
+        laconic.convex.PrincipalMap(),
+        laconic.convex.PrincipalMap(n_components=2, standardize=False),
+    ]
 
 
 def _gray_zone() -> list[BaseEstimator]:
@@ -126,26 +130,26 @@ def _cq_boost() -> list[BaseEstimator]:
         make(),
         make(mu="bound", max_voters=5),
         make("rbf", mu="least-squares", max_voters=10),
-        make(laconic.ForestVoters(20), random_state=0),
-        make(laconic.KernelVoters(n_landmarks=8), random_state=0),
+        make(laconic.votes.ForestVoters(20), random_state=0),
+        make(laconic.votes.KernelVoters(n_landmarks=8), random_state=0),
     ]
 
 
 def _min_cq() -> list[BaseEstimator]:
-    make = laconic.MinCqClassifier
+    make = laconic.votes.MinCqClassifier
     return [make(), make(form="sum-to-one", mu="bound")]
 
 
 def _lp_boost() -> list[BaseEstimator]:
-    return [laconic.LPBoostClassifier(), laconic.LPBoostClassifier(nu=0.5)]
+    return [laconic.votes.LPBoostClassifier(), laconic.votes.LPBoostClassifier(nu=0.5)]
 
 
 def _cg_boost() -> list[BaseEstimator]:
-    return [laconic.CGBoostClassifier(), laconic.CGBoostClassifier(C=0.5)]
+    return [laconic.votes.CGBoostClassifier(), laconic.votes.CGBoostClassifier(C=0.5)]
 
 
 def _cb_boost() -> list[BaseEstimator]:
-    return [laconic.CBBoostClassifier(), laconic.CBBoostClassifier(n_rounds=20)]
+    return [laconic.votes.CBBoostClassifier(), laconic.votes.CBBoostClassifier(n_rounds=20)]
 
 
 def _laconic() -> list[BaseEstimator]:
@@ -158,7 +162,7 @@ def _laconic() -> list[BaseEstimator]:
 
 
 def _rank_kernel() -> list[BaseEstimator]:
-    make = laconic.RankKernelClassifier
+    make = laconic.kernel.RankKernelClassifier
     return [make(), make(C=1.0, gamma=0.5)]
 
 
@@ -216,18 +220,31 @@ CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
 }
 
 
+FAMILIES = (
+    "additive", "bayes", "choose", "convex", "decide", "kernel", "linear", "minimax", "modl",
+    "rules", "scorecard", "votes",
+)  # fmt: skip
+
+
+def public_classes() -> dict[str, type[BaseEstimator]]:
+    """Every estimator that a family package lists, by name."""
+    found: dict[str, type[BaseEstimator]] = {}
+    for family in FAMILIES:
+        package = import_module(f"laconic.{family}")
+        for name in package.__all__:
+            thing: Any = getattr(package, name)
+            if isinstance(thing, type) and issubclass(thing, BaseEstimator):
+                found[name] = thing
+    return dict(sorted(found.items()))
+
+
 def public_estimators() -> list[str]:
-    """Names in ``laconic.__all__`` that are estimator classes."""
-    found = []
-    for name in laconic.__all__:
-        thing: Any = getattr(laconic, name)
-        if isinstance(thing, type) and issubclass(thing, BaseEstimator):
-            found.append(name)
-    return found
+    """Their names."""
+    return list(public_classes())
 
 
 def cases_of(name: str) -> list[BaseEstimator]:
-    return CASES[name]() if name in CASES else [getattr(laconic, name)()]
+    return CASES[name]() if name in CASES else [public_classes()[name]()]
 
 
 def all_cases() -> list[tuple[str, BaseEstimator]]:

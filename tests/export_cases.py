@@ -15,11 +15,11 @@ from laconic import (
     GrayZoneLogisticRegression,
     PlainLogisticRegression,
     ScorecardClassifier,
-    SelectiveNaiveBayes,
     SparseAdditiveClassifier,
     SparseRulesClassifier,
     WeightedNaiveBayes,
 )
+from laconic.bayes import SelectiveNaiveBayes
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Schema

@@ -10,8 +10,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
-from laconic import AdditiveScore, SparseAdditiveClassifier
+from laconic import SparseAdditiveClassifier
 from laconic.additive.selection import RATIOS
+from laconic.core import AdditiveScore
 
 
 def mixed(n: int = 1500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -424,7 +425,7 @@ def test_displays_draw_the_numbers_of_the_model(model):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from laconic import AdditivePathDisplay, TermsDisplay
+    from laconic.displays import AdditivePathDisplay, TermsDisplay
 
     display = model.plot_terms()
     assert isinstance(display, TermsDisplay)
@@ -434,7 +435,7 @@ def test_displays_draw_the_numbers_of_the_model(model):
     np.testing.assert_array_equal(line.get_ydata(), curve.values[: len(curve.axes[0].knots), 0])
     frame = display.frame()
     assert set(frame["term"]) == {t.name for t in model.terms_}
-    path = AdditivePathDisplay.from_estimator(model)
+    path = AdditivePathDisplay.from_estimator(model).plot()
     drawn = path.ax_.lines[0]
     assert sorted(drawn.get_ydata()) == sorted(model.path_["loss"])
     plt.close("all")

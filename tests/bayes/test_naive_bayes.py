@@ -13,11 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import log_loss
 
-from laconic import ModlEncoder, SelectiveNaiveBayes, WeightedNaiveBayes
-from laconic.bayes.displays import ContributionDisplay, SearchDisplay, WeightPathDisplay
+from laconic import ModlEncoder, WeightedNaiveBayes
+from laconic.bayes import SelectiveNaiveBayes
 from laconic.bayes.summary import TableSummary
 from laconic.data.demo import make_payments
 from laconic.data.value_tables import NumericTable, condensed
+from laconic.displays import ContributionDisplay, SearchDisplay, WeightPathDisplay
 
 
 @pytest.fixture(scope="module")

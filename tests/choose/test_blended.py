@@ -9,10 +9,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import laconic
-from laconic import AdditiveScore, BlendedClassifier, LaconicClassifier
+from laconic import BlendedClassifier, LaconicClassifier
 from laconic.choose.blends import blended_outcomes, mean_form
 from laconic.choose.candidates import Candidate
 from laconic.choose.comparison import OperatingCondition, Outcome, Rows
+from laconic.core import AdditiveScore
 from laconic.core.folds import folds_of
 from laconic.core.forms import LineTerm, SlotTerm
 from laconic.data.demo import make_payments
@@ -139,7 +140,11 @@ def test_a_sum_of_certificates_only_where_all_have_one(payments):
         ([], ValueError, "estimators is empty"),
         ([LogisticRegression(), PLAIN], TypeError, "sum of terms, got LogisticRegression"),
         ([laconic.CqBoostClassifier(), PLAIN], ValueError, "CqBoostClassifier cannot be blended"),
-        ([laconic.RankKernelClassifier()], ValueError, "RankKernelClassifier cannot be blended"),
+        (
+            [laconic.kernel.RankKernelClassifier()],
+            ValueError,
+            "RankKernelClassifier cannot be blended",
+        ),
     ],
 )
 def test_members_that_have_no_mean(members, error, words, payments):

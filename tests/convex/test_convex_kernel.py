@@ -14,7 +14,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 import conic
-from laconic import ConvexRiskClassifier, ConvexRiskRegressor, scan
+from laconic import ConvexRiskClassifier, scan
+from laconic.convex import ConvexRiskRegressor
 from laconic.core.losses import get_loss
 
 SHAPES = ["plain", "weights", "duplicates", "wide"]

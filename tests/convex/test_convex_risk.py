@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, QuantileRegressor, Ridge, RidgeClassifier
 
 import conic
-from laconic import ConvexRiskClassifier, ConvexRiskRegressor
+from laconic import ConvexRiskClassifier
+from laconic.convex import ConvexRiskRegressor
 from laconic.convex.solver import _certified, linear_gap, solve_joint_logistic, solve_least_squares
 from laconic.core.losses import LogisticLoss, get_loss
 from laconic.data.source import ArraySource

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from laconic import KMeansK, KPathDisplay
+from laconic.convex import KMeansK
 from laconic.convex.kmeans import KMeansPath, bic_path, choose_k, kmeans_1d, kmeans_1d_path
+from laconic.displays import KPathDisplay
 
 
 def brute_force(x: np.ndarray, weight: np.ndarray, k: int) -> float:

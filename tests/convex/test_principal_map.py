@@ -7,9 +7,10 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
-from laconic import CorrelationCircleDisplay, PrincipalMap, RowMapDisplay
+from laconic.convex import PrincipalMap
 from laconic.convex.displays import decision_zones
 from laconic.convex.principal_map import kept_components
+from laconic.displays import CorrelationCircleDisplay, RowMapDisplay
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import conic
-from laconic import PairwiseRanker
+from laconic.convex import PairwiseRanker
 from laconic.convex.pair_sums import HingePairs, LogisticPairs, Pairs, SquaredHingePairs
 from laconic.convex.ranking import rank_pairs
 

@@ -8,7 +8,7 @@ import pytest
 import laconic
 from bayes_formulas import posterior, smoothed
 from bayes_formulas import scores as scores_of
-from laconic import AdditiveScore
+from laconic.core import AdditiveScore
 from laconic.data.tables.columns import Table
 from laconic.linear.design import design
 from laconic.modl.form import slots_of_side
@@ -41,14 +41,14 @@ MIXED = {
     "additive": laconic.SparseAdditiveClassifier(cv=3, random_state=0),
     "bayes": laconic.WeightedNaiveBayes(random_state=0),
     "bayes-pairs": laconic.WeightedNaiveBayes(pairs=2, random_state=0),
-    "selective": laconic.SelectiveNaiveBayes(random_state=0),
+    "selective": laconic.bayes.SelectiveNaiveBayes(random_state=0),
     "bayes-trees": laconic.WeightedNaiveBayes(trees=4, random_state=0),
     "special": laconic.WeightedNaiveBayes(
         encoder=laconic.ModlEncoder(special_values={"wide": [1.0]}), random_state=0
     ),
     "stumps": laconic.CqBoostClassifier(),
     "calibrated": laconic.CqBoostClassifier(probability="calibrated"),
-    "mincq": laconic.MinCqClassifier(laconic.StumpVoters("quantile", 5)),
+    "mincq": laconic.votes.MinCqClassifier(laconic.votes.StumpVoters("quantile", 5)),
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import xlog1py, xlogy
 
-from laconic import check_calibrated
+from laconic.core import check_calibrated
 from laconic.core.calibration import calibration_function, excess_error_bound, zone_psi
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, HuberError, get_loss

@@ -17,14 +17,14 @@ from laconic import (
     DecisionClassifier,
     GrayZoneLogisticRegression,
     LaconicClassifier,
-    MinCqClassifier,
     MinimaxClassifier,
-    SelectiveNaiveBayes,
     SparseAdditiveClassifier,
     WeightedNaiveBayes,
     scan,
 )
+from laconic.bayes import SelectiveNaiveBayes
 from laconic.data.tables.files import UnreadableFileError
+from laconic.votes import MinCqClassifier
 from scan_rows import NUMBERS, in_files, payments
 
 dask = pytest.importorskip("dask")

@@ -17,19 +17,17 @@ from laconic import (
     DecisionClassifier,
     GrayZoneLogisticRegression,
     LaconicClassifier,
-    LPBoostClassifier,
-    MinCqClassifier,
     MinimaxClassifier,
-    MinimaxPriorClassifier,
     ModlEncoder,
     ScorecardClassifier,
-    SelectiveNaiveBayes,
     SparseAdditiveClassifier,
-    StumpVoters,
     WeightedNaiveBayes,
     scan,
 )
+from laconic.bayes import SelectiveNaiveBayes
 from laconic.data.tables.files import UnreadableFileError
+from laconic.minimax import MinimaxPriorClassifier
+from laconic.votes import LPBoostClassifier, MinCqClassifier, StumpVoters
 from scan_rows import NUMBERS
 
 

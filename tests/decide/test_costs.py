@@ -15,15 +15,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
-from laconic import (
-    baseline_costs,
-    cost_scorer,
-    decision_threshold,
-    expected_cost,
-    gray_zone,
-    reject_zone,
-)
+from laconic import baseline_costs, cost_scorer, decision_threshold, expected_cost, gray_zone
 from laconic.core.decisions import class_codes, class_prior, cost_matrix, expected_costs
+from laconic.decide import reject_zone
 
 CLASSES = ["bus", "car", "van"]
 MATRIX = np.array([[0.0, 2.0, 3.0], [4.0, -1.0, 6.0], [7.0, 8.0, 0.5]])

@@ -26,7 +26,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from laconic import DecisionClassifier, cost_scorer, expected_cost, reject_zone
+from laconic import DecisionClassifier, cost_scorer, expected_cost
+from laconic.decide import reject_zone
 
 
 @parametrize_with_checks(

@@ -10,16 +10,10 @@ from sklearn.calibration import calibration_curve
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-from laconic import (
-    CostCurveDisplay,
-    DecisionClassifier,
-    PriorRiskDisplay,
-    ReliabilityDisplay,
-    expected_cost,
-    gray_zone,
-    risk_by_prior,
-)
+from laconic import DecisionClassifier, expected_cost, gray_zone
 from laconic.core import drawing as theme
+from laconic.decide import risk_by_prior
+from laconic.displays import CostCurveDisplay, PriorRiskDisplay, ReliabilityDisplay
 
 COSTS = {"fp": 1, "fn": 10}
 
@@ -212,13 +206,13 @@ def test_weights_are_effective_rows():
 def test_reliability_of_one_class_among_three():
     X, y = make_classification(400, 6, n_informative=4, n_classes=3, random_state=1)
     three = LogisticRegression().fit(X, y)
-    display = ReliabilityDisplay.from_estimator(three, X, y, pos_label=1, n_bins=5)
+    display = ReliabilityDisplay.from_estimator(three, X, y, positive=1, n_bins=5)
     observed, predicted = calibration_curve(
         y == 1, three.predict_proba(X)[:, 1], n_bins=5, strategy="quantile"
     )
     np.testing.assert_allclose(display.observed, observed)
     np.testing.assert_allclose(display.predicted, predicted)
-    with pytest.raises(ValueError, match="Choose pos_label"):
+    with pytest.raises(ValueError, match="Choose positive"):
         ReliabilityDisplay.from_estimator(three, X, y)
 
 
@@ -247,7 +241,7 @@ def test_frames_hold_the_drawn_numbers(rows, model, with_pandas, monkeypatch):
 
 def test_nothing_is_imported_from_matplotlib_before_drawing():
     code = (
-        "import sys; from laconic import ReliabilityDisplay as R; "
+        "import sys; from laconic.displays import ReliabilityDisplay as R; "
         "R.from_predictions([0, 1], [0.2, 0.9]).frame(); "
         "print('matplotlib' in sys.modules)"
     )

@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 
-from laconic import class_risks, correct_prior, estimate_prior, expected_cost, risk_by_prior
+from laconic import estimate_prior, expected_cost
+from laconic.decide import class_risks, correct_prior, risk_by_prior
 from laconic.decide.shift import worst_prior
 
 COSTS = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [9.0, 4.0, 0.0]])

@@ -18,7 +18,6 @@ import export_cases as cases
 from laconic import (
     CqBoostClassifier,
     DecisionClassifier,
-    KernelVoters,
     MinimaxClassifier,
     SparseAdditiveClassifier,
 )
@@ -28,6 +27,7 @@ from laconic.data.tables.columns import Schema
 from laconic.export.parts import NotExportableError
 from laconic.export.sql import to_sql
 from laconic.export.sql_dialects import DIALECTS, shortest_safe_digits
+from laconic.votes import KernelVoters
 
 TABLE = 'my "table"\'; DROP TABLE x; --'
 N_ROWS = 10_000

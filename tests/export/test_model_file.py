@@ -52,11 +52,11 @@ FAMILIES = {
     "additive": laconic.SparseAdditiveClassifier(cv=3, random_state=0),
     "bayes": laconic.WeightedNaiveBayes(random_state=0),
     "bayes-built": laconic.WeightedNaiveBayes(pairs=2, trees=3, random_state=0),
-    "selective": laconic.SelectiveNaiveBayes(random_state=0),
+    "selective": laconic.bayes.SelectiveNaiveBayes(random_state=0),
     "scorecard": laconic.ScorecardClassifier(trees=3, random_state=0),
     "rules": laconic.SparseRulesClassifier(random_state=0),
     "lines": laconic.ScorecardClassifier("lines", zone=(0.1, 0.9)),
-    "kernel": laconic.RankKernelClassifier(),
+    "kernel": laconic.kernel.RankKernelClassifier(),
     "stumps": laconic.CqBoostClassifier(probability="calibrated"),
     "plain": PlainLogisticRegression(),
 }

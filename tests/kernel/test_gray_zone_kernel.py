@@ -13,13 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from laconic import (
-    GrayZoneKernelClassifier,
-    GrayZoneLogisticRegression,
-    KernelScore,
-    TrueProbabilityDisplay,
-    parzen_bandwidth,
-)
+from laconic import GrayZoneKernelClassifier, GrayZoneLogisticRegression
+from laconic.displays import TrueProbabilityDisplay
+from laconic.kernel import KernelScore, parzen_bandwidth
 from laconic.papers import gray_zone as paper
 
 

@@ -16,12 +16,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from laconic import (
-    GrayZoneLogisticRegression,
-    MinimaxClassifier,
-    MinimaxPriorClassifier,
-    WeightedNaiveBayes,
-)
+from laconic import GrayZoneLogisticRegression, MinimaxClassifier, WeightedNaiveBayes
+from laconic.minimax import MinimaxPriorClassifier
 from laconic.minimax.criterion import PosteriorLaws
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from laconic import BayesRiskDisplay, ClassRisksDisplay, MinimaxClassifier, RobustnessPriceDisplay
+from laconic import MinimaxClassifier
+from laconic.displays import BayesRiskDisplay, ClassRisksDisplay, RobustnessPriceDisplay
 
 
 def rows(n_classes, n=1200, seed=0):

@@ -14,10 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from laconic import LevelDisplay, ModlEncoder, PartitionDisplay
+from laconic import ModlEncoder
 from laconic.data.source import ArraySource
 from laconic.data.tables.columns import Schema
 from laconic.data.value_tables import category_table, numeric_table
+from laconic.displays import LevelDisplay, PartitionDisplay
 from laconic.modl.criterion import GranularPrior
 from laconic.modl.intervals import best_intervals
 from laconic.modl.partition import Groups, Intervals, readable_between

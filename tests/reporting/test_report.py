@@ -21,17 +21,16 @@ from sklearn.svm import LinearSVC
 import laconic
 from estimator_cases import all_cases
 from laconic import (
-    CandidatesDisplay,
     DecisionClassifier,
     MinimaxClassifier,
     PlainLogisticRegression,
     SparseAdditiveClassifier,
-    class_risks,
     expected_cost,
     report,
-    risk_by_prior,
 )
 from laconic.data.demo import make_payments
+from laconic.decide import class_risks, risk_by_prior
+from laconic.displays import CandidatesDisplay
 from laconic.reporting.curves import PRIOR_STEPS, RATIO_STEPS, STEP, ceiling, mix, play
 from laconic.reporting.render import to_html, to_markdown, to_terminal
 from laconic.reporting.sentences import Sentences
@@ -223,7 +222,7 @@ def test_a_form_that_is_not_the_model_is_not_computed_in_the_page(payments):
     other = copy(model.estimator_)
     other.predict_proba = model.estimator_.predict_proba
     assert report(other, X, y).summary["model"]["what_if"]
-    other.form_ = laconic.AdditiveScore(form.classes, form.intercept + 1e-6, form.terms)
+    other.form_ = laconic.core.AdditiveScore(form.classes, form.intercept + 1e-6, form.terms)
     assert not report(other, X, y).summary["model"]["what_if"]
 
 

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from laconic import (
-    CqBoostClassifier,
-    VoteCurveDisplay,
-    VoteRiskDisplay,
-    VoteRulesDisplay,
-)
+from laconic import CqBoostClassifier
+from laconic.displays import VoteCurveDisplay, VoteRiskDisplay, VoteRulesDisplay
 
 
 @pytest.fixture(scope="module")

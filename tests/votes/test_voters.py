@@ -6,16 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from laconic import (
-    CqBoostClassifier,
+from laconic import CqBoostClassifier
+from laconic.core.contract import Training
+from laconic.data.tables.columns import Schema
+from laconic.votes import (
     ForestVoters,
     KernelVoters,
     LPBoostClassifier,
     MinCqClassifier,
     StumpVoters,
 )
-from laconic.core.contract import Training
-from laconic.data.tables.columns import Schema
 from laconic.votes.given_voters import distinct_rows
 from laconic.votes.kernel_voters import WIDTHS, KernelMap
 from laconic.votes.voters import Stump

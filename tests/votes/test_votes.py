@@ -12,17 +12,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 
-from laconic import (
+from laconic import CqBoostClassifier
+from laconic.papers.votes import PUBLISHED_STUMPS, halves, read
+from laconic.votes import (
     CBBoostClassifier,
     CGBoostClassifier,
-    CqBoostClassifier,
     ForestVoters,
     KernelVoters,
     LPBoostClassifier,
     MinCqClassifier,
     StumpVoters,
 )
-from laconic.papers.votes import PUBLISHED_STUMPS, halves, read
 
 SLIDES = StumpVoters(constant=False)
 

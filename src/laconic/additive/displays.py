@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
+from laconic._typing import Floats
 from laconic.core import drawing as theme
 from laconic.data.tables.axes import KnotAxis
 
@@ -17,7 +16,7 @@ __all__ = ["AdditivePathDisplay", "TermsDisplay"]
 
 
 @dataclass
-class TermsDisplay:
+class TermsDisplay(theme.Display):
     """One panel for each term: contribution to the score, with errors and where the rows are.
 
     Shapes are lines with special values and missing as points beside them, categories are
@@ -34,8 +33,7 @@ class TermsDisplay:
 
     Attributes
     ----------
-    figure_ : matplotlib Figure
-    axes_ : ndarray of matplotlib Axes
+    axes_ : ndarray of matplotlib Axes, after ``plot``
 
     Examples
     --------
@@ -43,7 +41,7 @@ class TermsDisplay:
     >>> from laconic import SparseAdditiveClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = SparseAdditiveClassifier(pairs=0).fit(X, y == 1)
-    >>> frame = TermsDisplay.from_estimator(model, plot=False).frame()
+    >>> frame = TermsDisplay.from_estimator(model).frame()
     >>> sorted(frame)[:4]
     ['error', 'mass', 'slot', 'term']
     """
@@ -51,90 +49,69 @@ class TermsDisplay:
     terms: list[Any]
     score: int = 0
     unit: str = "log-odds"
-    figure_: Any = field(default=None, repr=False)
-    axes_: Any = field(default=None, repr=False)
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        terms: Sequence[int | str] | None = None,
-        *,
-        score: int = 0,
-        plot: bool = True,
-        **options: Any,
+        cls, estimator: Any, terms: Sequence[int | str] | None = None, *, score: int = 0
     ) -> TermsDisplay:
-        """Display of a fitted model; ``terms`` (places or names) picks some, by default all."""
-        check_is_fitted(estimator, "terms_")
-        names = [t.name for t in estimator.terms_]
-        chosen = estimator.terms_
-        if terms is not None:
-            places = [names.index(t) if isinstance(t, str) else t for t in terms]
-            chosen = [estimator.terms_[t] for t in places]
-        last = estimator.classes_[-1] if len(estimator.classes_) == 2 else estimator.classes_[score]
-        display = cls(list(chosen), score, f"log-odds of {last}")
-        if plot:
-            display.plot(**options)
-        return display
+        """Display of a fitted model, or of the additive one inside a decision layer or a choice.
 
-    def frame(self) -> Any:
-        """One row for each slot of each term; a pandas frame when pandas is there, else a dict."""
-        columns: dict[str, list[Any]] = {
-            name: [] for name in ("term", "slot", "value", "error", "mass")
-        }
+        ``terms`` (places or names) picks some, by default all.
+        """
+        model = theme.fitted_with(estimator, "terms_")
+        names = [t.name for t in model.terms_]
+        places = range(len(names)) if terms is None else terms
+        chosen = [model.terms_[names.index(t) if isinstance(t, str) else t] for t in places]
+        last = model.classes_[-1] if len(model.classes_) == 2 else model.classes_[score]
+        return cls(chosen, score, f"log-odds of {last}")
+
+    def _columns(self) -> dict[str, Any]:
+        """One row for each slot of each term."""
+        rows = []
         for term in self.terms:
+            labels = [axis.labels() for axis in term.axes]
             for place in np.ndindex(*term.mass.shape):
-                labels = [axis.labels()[k] for axis, k in zip(term.axes, place, strict=True)]
-                columns["term"].append(term.name)
-                columns["slot"].append(" | ".join(labels))
-                columns["value"].append(float(term.values[place][self.score]))
-                error = None if term.errors is None else term.errors[place][self.score]
-                columns["error"].append(np.nan if error is None else float(error))
-                columns["mass"].append(float(term.mass[place]))
-        return theme.frame_of(columns)
+                slot = " | ".join(own[k] for own, k in zip(labels, place, strict=True))
+                error = np.nan if term.errors is None else float(term.errors[place][self.score])
+                value = float(term.values[place][self.score])
+                rows.append((term.name, slot, value, error, float(term.mass[place])))
+        columns = zip(*rows, strict=True) if rows else [()] * 5
+        names = ("term", "slot", "value", "error", "mass")
+        return {name: list(own) for name, own in zip(names, columns, strict=True)}
 
-    def plot(
-        self, axes: Any = None, *, columns: int = 3, share_scale: bool = False
-    ) -> TermsDisplay:
+    def plot(  # type: ignore[override]  # many axes: one for each term
+        self, ax: Any = None, *, columns: int = 3, share_scale: bool = False
+    ) -> Self:
         """Draw on given axes (one for each term), or on a new figure.
 
         ``share_scale`` gives all shapes one scale, so that heights can be compared by eye; the
         standard deviation in every title compares them anyway.
         """
-        import matplotlib.pyplot as plt
-
-        if axes is None:
+        if ax is None:
             count = max(1, len(self.terms))
             width = min(columns, count)
             height = -(-count // width)
-            figure, grid = plt.subplots(
-                height, width, figsize=(4.2 * width, 3.0 * height), squeeze=False,
-                layout="constrained",
-            )  # fmt: skip
-            axes = grid.ravel()
-            for unused in axes[count:]:
+            size = (4.2 * width, 3.0 * height)
+            ax = theme.figure_axes(size, height, width, squeeze=False)
+            for unused in ax.ravel()[count:]:
                 unused.set_visible(False)
-            self.figure_ = figure
-        else:
-            axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
-            self.figure_ = axes[0].figure
-        self.axes_ = axes
+        self.axes_ = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        self.figure_ = self.axes_[0].figure
         low, high = _scale(self.terms, self.score)
-        for ax, term in zip(axes, self.terms, strict=False):
-            theme.axes(ax).grid(False)
+        for own, term in zip(self.axes_, self.terms, strict=False):
+            theme.axes(own).grid(False)
             if not share_scale:
                 low, high = _scale([term], self.score)
             if len(term.axes) == 2:
-                _draw_grid(ax, term, self.score, max(-low, high))
-                continue
-            if isinstance(term.axes[0], KnotAxis):
-                _draw_line(ax, term, self.score)
-                ax.set_ylim(low, high)
-                ax.set_ylabel(self.unit, color=theme.INK, fontsize=8)
+                _draw_grid(own, term, self.score, max(-low, high))
+            elif isinstance(term.axes[0], KnotAxis):
+                _draw_line(own, term, self.score)
+                own.set_ylim(low, high)
+                own.set_ylabel(self.unit, color=theme.INK, fontsize=8)
             else:
-                _draw_bars(ax, term, self.score)
-                ax.set_xlim(low, high)
-                ax.set_xlabel(self.unit, color=theme.INK, fontsize=8)
+                _draw_bars(own, term, self.score)
+                own.set_xlim(low, high)
+                own.set_xlabel(self.unit, color=theme.INK, fontsize=8)
         return self
 
 
@@ -174,7 +151,7 @@ def _draw_line(ax: Any, term: Any, score: int) -> None:
     line.set_gid("shape")
 
 
-def _draw_density(ax: Any, knots: NDArray[np.float64], mass: NDArray[np.float64]) -> None:
+def _draw_density(ax: Any, knots: Floats, mass: Floats) -> None:
     """Rows along the bottom: one tick for each knot, darker where more rows are."""
     if len(knots) < 2 or not mass.any():
         return
@@ -198,17 +175,11 @@ def _draw_bars(ax: Any, term: Any, score: int) -> None:
     values = term.values[seen, score]
     errors = None if term.errors is None else 2.0 * term.errors[seen, score]
     ax.barh(place, values, xerr=errors, color=theme.LINES[0], alpha=0.8, height=0.7, ecolor="0.3")
-    labels = [axis.labels()[k] for k in seen]
-    shares = [f"{100 * term.mass[k]:.0f} %" for k in seen]
-    ax.set_yticks(
-        place, [f"{_short(a)} ({s})" for a, s in zip(labels, shares, strict=True)], fontsize=7
-    )
+    names = axis.labels()
+    texts = [f"{theme.short(names[k], 22)} ({100 * term.mass[k]:.0f} %)" for k in seen]
+    ax.set_yticks(place, texts, fontsize=7)
     ax.axvline(0.0, color=theme.FAINT, lw=1.0, zorder=0)
     ax.set_title(f"{term.name}  (sd {term.importance:.2g})", fontsize=9)
-
-
-def _short(text: str, most: int = 22) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _draw_grid(ax: Any, term: Any, score: int, top: float) -> None:
@@ -221,70 +192,52 @@ def _draw_grid(ax: Any, term: Any, score: int, top: float) -> None:
         values[np.ix_(rows, columns)], cmap="RdBu_r", vmin=-top, vmax=top, edgecolors="face"
     )
     first, second = (axis.labels() for axis in term.axes)
-    ax.set_yticks(np.arange(len(rows)) + 0.5, [_short(first[k], 12) for k in rows], fontsize=7)
+    ax.set_yticks(np.arange(len(rows)) + 0.5, [theme.short(first[k], 12) for k in rows], fontsize=7)
     ax.set_xticks(
-        np.arange(len(columns)) + 0.5, [_short(second[k], 12) for k in columns], fontsize=7,
+        np.arange(len(columns)) + 0.5, [theme.short(second[k], 12) for k in columns], fontsize=7,
         rotation=90,
     )  # fmt: skip
     ax.set_ylabel(term.columns[0], fontsize=8)
     ax.set_xlabel(term.columns[1], fontsize=8)
-    ax.set_title(f"{_short(term.name, 40)}  (sd {term.importance:.2g})", fontsize=9)
+    ax.set_title(f"{theme.short(term.name, 40)}  (sd {term.importance:.2g})", fontsize=9)
     ax.figure.colorbar(image, ax=ax, shrink=0.9)
 
 
 @dataclass
-class AdditivePathDisplay:
+class AdditivePathDisplay(theme.Display):
     """Held-out loss against the number of terms, along the path of group penalties.
 
     Parameters
     ----------
-    n_terms, loss, group_penalty : ndarray
+    group_penalty, n_terms, loss : ndarray
     chosen : float
         The penalty of the fitted model.
     label : str
         What the loss is.
     """
 
-    n_terms: NDArray[np.float64]
-    loss: NDArray[np.float64]
-    group_penalty: NDArray[np.float64]
+    group_penalty: Floats
+    n_terms: Floats
+    loss: Floats
     chosen: float
     label: str = "held-out log loss"
-    ax_: Any = field(default=None, repr=False)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, plot: bool = True, ax: Any = None
-    ) -> AdditivePathDisplay:
-        check_is_fitted(estimator, "path_")
-        path = estimator.path_
+    def from_estimator(cls, estimator: Any) -> AdditivePathDisplay:
+        """From a model whose penalty was chosen on folds."""
+        model = theme.fitted_with(estimator, "path_")
+        path = model.path_
         if not len(path.get("loss", ())):
             raise ValueError("The model has no path: it was fitted with a given group_penalty.")
-        label = "held-out log loss" if estimator.costs is None else "held-out expected cost"
-        display = cls(
-            path["n_terms"], path["loss"], path["group_penalty"], estimator.group_penalty_, label
-        )
-        return display.plot(ax) if plot else display
+        label = "held-out log loss" if model.costs is None else "held-out expected cost"
+        chosen = model.group_penalty_
+        return cls(path["group_penalty"], path["n_terms"], path["loss"], chosen, label)
 
-    def frame(self) -> Any:
-        """The path as columns."""
-        columns: dict[str, Any] = {
-            "group_penalty": self.group_penalty.tolist(),
-            "n_terms": self.n_terms.tolist(),
-            "loss": self.loss.tolist(),
-        }
-        return theme.frame_of(columns)
-
-    def plot(self, ax: Any = None) -> AdditivePathDisplay:
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
         order = np.argsort(self.n_terms, kind="stable")
         ax.plot(self.n_terms[order], self.loss[order], marker="o", color=theme.LINES[0])
         at = int(np.argmin(np.abs(self.group_penalty - self.chosen)))
-        ax.plot(
-            [self.n_terms[at]], [self.loss[at]], "D", color=theme.LINES[1], ms=8,
-            label=f"chosen: {self.n_terms[at]:.1f} terms per fold",
-        )  # fmt: skip
-        theme.label(ax, "number of terms (mean of the folds)", self.label)
-        theme.legend(ax)
-        self.ax_ = ax
-        return self
+        said = f"chosen: {self.n_terms[at]:.1f} terms per fold"
+        look = {"color": theme.LINES[1], "ms": 8, "label": said}
+        ax.plot([self.n_terms[at]], [self.loss[at]], "D", **look)
+        return "number of terms (mean of the folds)", self.label

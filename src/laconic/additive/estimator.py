@@ -125,8 +125,8 @@ class SparseAdditiveClassifier(TableClassifier):
 
     See Also
     --------
-    laconic.TermsDisplay : draws the terms.
-    laconic.AdditivePathDisplay : held-out loss against the number of terms.
+    laconic.displays.TermsDisplay : draws the terms.
+    laconic.displays.AdditivePathDisplay : held-out loss against the number of terms.
 
     Examples
     --------
@@ -359,11 +359,11 @@ class SparseAdditiveClassifier(TableClassifier):
         self.form_ = self.form_.with_term(t, self.terms_[t].form)
         return self._after_edit(t, X, y, sample_weight)
 
-    def plot_terms(self, **options: Any) -> Any:
-        """Draw every term; the options are those of ``TermsDisplay.from_estimator``."""
-        import laconic  # a display is loaded only when one is drawn
+    def plot_terms(self, terms: Any = None, *, score: int = 0, **options: Any) -> Any:
+        """Draw the terms; the options are those of ``TermsDisplay.plot``."""
+        from laconic.additive.displays import TermsDisplay  # loaded only when something is drawn
 
-        return laconic.TermsDisplay.from_estimator(self, **options)
+        return TermsDisplay.from_estimator(self, terms, score=score).plot(**options)
 
     def _term(self, term: int | str) -> int:
         check_is_fitted(self, "form_")

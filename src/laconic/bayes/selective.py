@@ -234,7 +234,7 @@ class SelectiveNaiveBayes(CodedBayes):
 
     Examples
     --------
-    >>> from laconic import SelectiveNaiveBayes
+    >>> from laconic.bayes import SelectiveNaiveBayes
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = SelectiveNaiveBayes(averaging="map", random_state=0).fit(X, y)

@@ -16,7 +16,7 @@ __all__ = ["CandidatesDisplay"]
 
 
 @dataclass
-class CandidatesDisplay:
+class CandidatesDisplay(theme.Display):
     """Cost of the decisions against the size of the model, one point for each candidate.
 
     Attributes
@@ -25,7 +25,7 @@ class CandidatesDisplay:
     size, cost, cost_se : ndarray of shape (n,)
         ``cost_se`` is NaN where no standard error is known.
     chosen : ndarray of bool of shape (n,)
-    ax_, figure_, points_, chosen_ : matplotlib objects, after :meth:`plot`
+    points_, chosen_ : matplotlib objects, after ``plot``
 
     Examples
     --------
@@ -75,53 +75,30 @@ class CandidatesDisplay:
             columns["candidate"], size=columns["size"], cost=columns["cost"], **known
         )
 
-    def frame(self) -> Any:
-        """One row for each candidate."""
-        return theme.frame_of(
-            {
-                "candidate": self.names,
-                "size": self.size,
-                "cost": self.cost,
-                "cost_se": self.cost_se,
-                "chosen": self.chosen,
-            }
-        )
+    def _columns(self) -> dict[str, Any]:
+        columns = super()._columns()
+        return {"candidate": columns.pop("names"), **columns}
 
-    def plot(self, ax: Any = None) -> CandidatesDisplay:
-        """Draw, sizes on a log scale, bars of one standard error."""
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """Sizes on a log scale, bars of one standard error."""
         drawn = np.isfinite(self.size) & np.isfinite(self.cost)
         error = np.where(np.isfinite(self.cost_se), self.cost_se, 0.0)
-        for picked, look in ((False, theme.QUIET), (True, theme.LINES[0])):
+        looks = (
+            {"label": "candidates", "fmt": "o", "ms": 6, "color": theme.QUIET},
+            {"label": "chosen", "fmt": "D", "ms": 8, "color": theme.LINES[0]},
+        )
+        points = []
+        for picked, look in zip((False, True), looks, strict=True):
             at = drawn & (self.chosen == picked)
-            line = ax.errorbar(
-                np.maximum(self.size[at], 1.0),
-                self.cost[at],
-                yerr=error[at],
-                fmt="D" if picked else "o",
-                ms=8 if picked else 6,
-                color=look,
-                elinewidth=1.3,
-                capsize=3,
-                label="chosen" if picked else "candidates",
+            size = np.maximum(self.size[at], 1.0)
+            bars = ax.errorbar(
+                size, self.cost[at], yerr=error[at], elinewidth=1.3, capsize=3, **look
             )
-            if picked:
-                self.chosen_ = line.lines[0]
-            else:
-                self.points_ = line.lines[0]
-        for place in np.flatnonzero(drawn):
-            name = self.names[place]
-            ax.annotate(
-                name if len(name) <= 28 else name[:27] + "…",
-                (max(self.size[place], 1.0), self.cost[place]),
-                xytext=(7, 5),
-                textcoords="offset points",
-                fontsize=8,
-                color=theme.INK,
-            )
+            points.append(bars.lines[0])
+        self.points_, self.chosen_ = points
+        for k in np.flatnonzero(drawn):
+            at = (max(self.size[k], 1.0), self.cost[k])
+            theme.note(ax, theme.short(self.names[k], 28), at, (7, 5))
         ax.set_xscale("log")
         ax.margins(x=0.18)
-        theme.label(ax, "size of the model", "expected cost per case")
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return "size of the model", "expected cost per case"

@@ -1,8 +1,4 @@
-"""Displays of a path of k-means, of rows on principal components and of the correlation circle.
-
-Each is built by ``from_estimator`` or ``from_predictions``, drawn by ``plot`` and read back as
-numbers by ``frame``. matplotlib is imported when something is drawn, not before.
-"""
+"""Displays of a path of k-means, of rows on principal components and of the correlation circle."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ _ZONE_COLOURS = {SURE: theme.LINES[0], GRAY: theme.ZONE, ERROR: theme.ALARM}
 
 
 @dataclass
-class KPathDisplay:
+class KPathDisplay(theme.Display):
     """Distortion and criterion of k-means against the number of groups.
 
     Attributes
@@ -34,12 +30,13 @@ class KPathDisplay:
         The number of groups kept.
     name : str
         What the criterion is called.
-    ax_, figure_, distortion_line_, criterion_line_, chosen_line_ : matplotlib objects, after plot
+    distortion_line_, criterion_line_, chosen_line_ : matplotlib objects, after ``plot``
 
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import KMeansK, KPathDisplay
+    >>> from laconic.convex import KMeansK
+    >>> from laconic.displays import KPathDisplay
     >>> X = np.repeat([[0.0], [5.0], [9.0]], 10, axis=0) + np.linspace(0, 1, 30)[:, None]
     >>> path = KPathDisplay.from_estimator(KMeansK(k_max=5).fit(X))
     >>> path.chosen
@@ -54,7 +51,7 @@ class KPathDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any) -> KPathDisplay:
-        """From a fitted :class:`~laconic.KMeansK`."""
+        """From a fitted :class:`~laconic.convex.KMeansK`."""
         return cls(
             estimator.k_values_,
             estimator.distortion_path_,
@@ -73,48 +70,26 @@ class KPathDisplay:
         k = np.arange(1, len(J) + 1)
         return cls(k, J, values, int(k[np.argmin(values)]), name)
 
-    def frame(self) -> Any:
-        """Columns ``k``, ``distortion``, ``criterion`` and ``chosen``."""
-        return theme.frame_of(
-            {
-                "k": self.k_values,
-                "distortion": self.distortion,
-                "criterion": self.criterion,
-                "chosen": self.k_values == self.chosen,
-            }
-        )
+    def _columns(self) -> dict[str, Any]:
+        path = {"k": self.k_values, "distortion": self.distortion, "criterion": self.criterion}
+        return {**path, "chosen": self.k_values == self.chosen}
 
-    def plot(self, ax: Any = None) -> KPathDisplay:
-        """Draw the distortion on the left axis and the criterion on the right one."""
-        ax = theme.axes(ax)
-        (self.distortion_line_,) = ax.plot(
-            self.k_values, self.distortion, "o-", color=theme.LINES[0], lw=1.6, label="distortion J"
-        )
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """The distortion on the left axis and the criterion on the right one."""
+        look = {"color": theme.LINES[0], "lw": 1.6, "label": "distortion J"}
+        (self.distortion_line_,) = ax.plot(self.k_values, self.distortion, "o-", **look)
         right = ax.twinx()
         right.spines[["top", "left"]].set_visible(False)
         right.tick_params(colors=theme.INK, labelsize=9)
-        (self.criterion_line_,) = right.plot(
-            self.k_values,
-            np.where(np.isfinite(self.criterion), self.criterion, np.nan),
-            "s",
-            ls=theme.DASHES[1],
-            color=theme.LINES[1],
-            lw=1.6,
-            label=self.name,
-        )
-        self.chosen_line_ = ax.axvline(
-            self.chosen, color=theme.ALARM, lw=1.0, alpha=0.6, label=f"k = {self.chosen}"
-        )
-        theme.label(ax, "number of groups k", "distortion J(k)")
+        values = np.where(np.isfinite(self.criterion), self.criterion, np.nan)
+        look = theme.look(1, lw=1.6, label=self.name)
+        (self.criterion_line_,) = right.plot(self.k_values, values, "s", **look)
         right.set_ylabel(self.name, color=theme.INK)
-        ax.legend(
-            handles=[self.distortion_line_, self.criterion_line_, self.chosen_line_],
-            frameon=False,
-            fontsize=9,
-            labelcolor=theme.INK,
-        )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        said = f"k = {self.chosen}"
+        self.chosen_line_ = ax.axvline(self.chosen, color=theme.ALARM, lw=1, alpha=0.6, label=said)
+        handles = [self.distortion_line_, self.criterion_line_, self.chosen_line_]
+        ax.legend(handles=handles, frameon=False, fontsize=9, labelcolor=theme.INK)
+        return "number of groups k", "distortion J(k)"
 
 
 def decision_zones(
@@ -140,7 +115,7 @@ def decision_zones(
 
 
 @dataclass
-class RowMapDisplay:
+class RowMapDisplay(theme.Display):
     """Rows on two principal components, coloured by class or by decision zone.
 
     Attributes
@@ -151,12 +126,13 @@ class RowMapDisplay:
         Components drawn, counted from zero.
     shares : tuple of two float
         Share of the variance of each.
-    ax_, figure_, points_ : matplotlib objects, after plot; ``points_`` maps label to points
+    points_ : dict of matplotlib objects by label, after ``plot``
 
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import PrincipalMap, RowMapDisplay
+    >>> from laconic.convex import PrincipalMap
+    >>> from laconic.displays import RowMapDisplay
     >>> X = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [4.0, 2.0, 0.0], [3.0, 3.0, 3.0]])
     >>> RowMapDisplay.from_estimator(PrincipalMap().fit(X), X).scores.shape
     (4, 2)
@@ -171,11 +147,9 @@ class RowMapDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, labels: ArrayLike | None = None, axes: tuple[int, int] = (0, 1)
     ) -> RowMapDisplay:
-        """From a fitted :class:`~laconic.PrincipalMap`; ``labels`` colour the rows."""
-        _check_axes(axes, len(estimator.axes_))
+        """From a fitted :class:`~laconic.convex.PrincipalMap`; ``labels`` colour the rows."""
+        shares = _shares_of(estimator, axes)
         scores = estimator.row_scores(X, max(axes) + 1)[:, list(axes)]
-        share = estimator.explained_variance_ratio_
-        shares = (float(share[axes[0]]), float(share[axes[1]]))
         return cls.from_predictions(scores, labels, axes=axes, shares=shares)
 
     @classmethod
@@ -188,52 +162,36 @@ class RowMapDisplay:
         shares: tuple[float, float] = (np.nan, np.nan),
     ) -> RowMapDisplay:
         """From two columns of scores."""
-        points = np.asarray(scores, dtype=np.float64)
-        if points.ndim != 2 or points.shape[1] != 2:
-            raise ValueError(f"scores must have two columns, got shape {points.shape}.")
+        points = _two_columns(scores, "scores")
         named = None if labels is None else column_or_1d(labels)
         if named is not None:
             check_consistent_length(points, named)
         return cls(points, named, axes, shares)
 
-    def frame(self) -> Any:
-        """Columns ``first``, ``second`` and, when rows are coloured, ``label``."""
+    def _columns(self) -> dict[str, Any]:
+        """``first``, ``second`` and, when rows are coloured, ``label``."""
         columns: dict[str, Any] = {"first": self.scores[:, 0], "second": self.scores[:, 1]}
-        if self.labels is not None:
-            columns["label"] = self.labels
-        return theme.frame_of(columns)
+        return columns if self.labels is None else {**columns, "label": self.labels}
 
-    def plot(self, ax: Any = None) -> RowMapDisplay:
-        """Draw; the rarest label is drawn last, on top."""
-        ax = theme.axes(ax)
-        self.points_ = {}
-        if self.labels is None:
-            groups = [("rows", np.ones(len(self.scores), bool), theme.LINES[0])]
-        else:
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """The rarest label is drawn last, on top."""
+        groups: list[Any] = [("rows", np.ones(len(self.scores), bool), theme.LINES[0], None)]
+        if self.labels is not None:
             found, counts = np.unique(self.labels, return_counts=True)
             groups = [
-                (found[j], self.labels == found[j], _colour(found[j], j))
+                (found[j], self.labels == found[j], _colour(found[j], j), str(found[j]))
                 for j in np.argsort(-counts, kind="stable")
             ]
-        for label, rows, colour in groups:
-            self.points_[label] = ax.scatter(
-                self.scores[rows, 0],
-                self.scores[rows, 1],
-                s=14,
-                alpha=0.75,
-                color=colour,
-                linewidths=0,
-                label=str(label),
-            )
-        theme.label(ax, *(_axis_name(a, s) for a, s in zip(self.axes, self.shares, strict=True)))
-        if self.labels is not None:
-            theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        look = {"s": 14, "alpha": 0.75, "linewidths": 0}
+        self.points_ = {
+            key: ax.scatter(*self.scores[rows].T, color=colour, label=name, **look)
+            for key, rows, colour, name in groups
+        }
+        return _axis_names(self.axes, self.shares)
 
 
 @dataclass
-class CorrelationCircleDisplay:
+class CorrelationCircleDisplay(theme.Display):
     """Correlation of each column with two principal components, in the unit circle.
 
     Attributes
@@ -241,12 +199,13 @@ class CorrelationCircleDisplay:
     correlations : ndarray of shape (n_columns, 2)
     names : ndarray of shape (n_columns,)
     axes, shares : as in :class:`RowMapDisplay`
-    ax_, figure_, arrows_, texts_ : matplotlib objects, after plot
+    arrows_, texts_ : matplotlib objects, after ``plot``
 
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import CorrelationCircleDisplay, PrincipalMap
+    >>> from laconic.convex import PrincipalMap
+    >>> from laconic.displays import CorrelationCircleDisplay
     >>> x = np.arange(5.0)
     >>> found = PrincipalMap().fit(np.column_stack([x, -x, x % 2]))
     >>> circle = CorrelationCircleDisplay.from_estimator(found)
@@ -263,15 +222,10 @@ class CorrelationCircleDisplay:
     def from_estimator(
         cls, estimator: Any, axes: tuple[int, int] = (0, 1)
     ) -> CorrelationCircleDisplay:
-        """From a fitted :class:`~laconic.PrincipalMap`."""
-        _check_axes(axes, len(estimator.axes_))
-        share = estimator.explained_variance_ratio_
-        return cls.from_predictions(
-            estimator.correlations_[:, list(axes)],
-            estimator.schema_.names,
-            axes=axes,
-            shares=(float(share[axes[0]]), float(share[axes[1]])),
-        )
+        """From a fitted :class:`~laconic.convex.PrincipalMap`."""
+        shares = _shares_of(estimator, axes)
+        values = estimator.correlations_[:, list(axes)]
+        return cls.from_predictions(values, estimator.schema_.names, axes=axes, shares=shares)
 
     @classmethod
     def from_predictions(
@@ -283,68 +237,57 @@ class CorrelationCircleDisplay:
         shares: tuple[float, float] = (np.nan, np.nan),
     ) -> CorrelationCircleDisplay:
         """From two columns of correlations and the names of the columns of the table."""
-        values = np.asarray(correlations, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != 2:
-            raise ValueError(f"correlations must have two columns, got shape {values.shape}.")
+        values = _two_columns(correlations, "correlations")
         named = np.asarray(names, dtype=object)
         check_consistent_length(values, named)
         return cls(values, named, axes, shares)
 
-    def frame(self) -> Any:
-        """Columns ``column``, ``first``, ``second`` and ``quality`` (squared length)."""
-        return theme.frame_of(
-            {
-                "column": self.names,
-                "first": self.correlations[:, 0],
-                "second": self.correlations[:, 1],
-                "quality": np.square(self.correlations).sum(axis=1),
-            }
-        )
+    def _columns(self) -> dict[str, Any]:
+        """``column``, ``first``, ``second`` and ``quality`` (squared length)."""
+        first, second = self.correlations.T
+        named = {"column": self.names, "first": first, "second": second}
+        return {**named, "quality": np.square(self.correlations).sum(axis=1)}
 
-    def plot(self, ax: Any = None) -> CorrelationCircleDisplay:
-        """Draw one arrow per column; a short arrow is a column these two components miss."""
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """One arrow per column; a short arrow is a column these two components miss."""
         angle = np.linspace(0, 2 * np.pi, 361)
         ax.plot(np.cos(angle), np.sin(angle), color=theme.QUIET, lw=1.0)
+        arrow = {"arrowstyle": "->", "color": theme.LINES[0], "lw": 1.4}
         self.arrows_, self.texts_ = [], []
         for (x, y), name in zip(self.correlations, self.names, strict=True):
-            self.arrows_.append(
-                ax.annotate(
-                    "",
-                    xy=(x, y),
-                    xytext=(0.0, 0.0),
-                    arrowprops={"arrowstyle": "->", "color": theme.LINES[0], "lw": 1.4},
-                )
-            )
-            self.texts_.append(
-                ax.text(
-                    1.06 * x,
-                    1.06 * y,
-                    str(name),
-                    fontsize=9,
-                    color=theme.INK,
-                    ha="left" if x >= 0 else "right",
-                    va="bottom" if y >= 0 else "top",
-                )
-            )
+            self.arrows_.append(ax.annotate("", xy=(x, y), xytext=(0.0, 0.0), arrowprops=arrow))
+            beside = {"ha": "left" if x >= 0 else "right", "va": "bottom" if y >= 0 else "top"}
+            look = {"fontsize": 9, "color": theme.INK, **beside}
+            self.texts_.append(ax.text(1.06 * x, 1.06 * y, str(name), **look))
         ax.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
-        theme.label(ax, *(_axis_name(a, s) for a, s in zip(self.axes, self.shares, strict=True)))
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return _axis_names(self.axes, self.shares)
 
 
-def _check_axes(axes: tuple[int, int], available: int) -> None:
+def _shares_of(estimator: Any, axes: tuple[int, int]) -> tuple[float, float]:
+    """Share of the variance of two components, which must be there."""
+    available = len(estimator.axes_)
     if len(axes) != 2 or not all(0 <= axis < available for axis in axes):
         raise ValueError(
             f"axes must be two components between 0 and {available - 1}, got {tuple(axes)}."
         )
+    share = estimator.explained_variance_ratio_
+    return float(share[axes[0]]), float(share[axes[1]])
 
 
-def _axis_name(axis: int, share: float) -> str:
-    name = f"component {axis + 1}"
-    return name if np.isnan(share) else f"{name} ({share:.0%} of the variance)"
+def _two_columns(values: ArrayLike, what: str) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 2 or found.shape[1] != 2:
+        raise ValueError(f"{what} must have two columns, got shape {found.shape}.")
+    return found
+
+
+def _axis_names(axes: tuple[int, int], shares: tuple[float, float]) -> tuple[str, str]:
+    names = [f"component {axis + 1}" for axis in axes]
+    for k, share in enumerate(shares):
+        names[k] += "" if np.isnan(share) else f" ({share:.0%} of the variance)"
+    return names[0], names[1]
 
 
 def _colour(label: Any, place: int) -> str:
     fixed = _ZONE_COLOURS.get(label) if isinstance(label, str) else None
-    return fixed or theme.LINES[place % len(theme.LINES)]
+    return fixed or theme.colour(place)

@@ -279,7 +279,7 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import KMeansK
+    >>> from laconic.convex import KMeansK
     >>> draw = np.random.default_rng(0)
     >>> X = np.concatenate([draw.normal(c, 1.0, (50, 2)) for c in (0.0, 10.0, 20.0)])
     >>> KMeansK(k_max=6, random_state=0).fit(X).k_

@@ -64,7 +64,7 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import PrincipalMap
+    >>> from laconic.convex import PrincipalMap
     >>> draw = np.random.default_rng(0)
     >>> x = draw.normal(size=200)
     >>> X = np.column_stack([x, -x, draw.normal(size=200)]) + 0.1 * draw.normal(size=(200, 3))

@@ -244,7 +244,7 @@ class PairwiseRanker(TableReader):
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import PairwiseRanker
+    >>> from laconic.convex import PairwiseRanker
     >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [4.0, 0.0], [7.0, 1.0]])
     >>> ranker = PairwiseRanker().fit(X, [1, 2, 3, 4])
     >>> ranker.predict(X).argsort()

@@ -87,7 +87,7 @@ class ConvexRiskRegressor(KernelRisk, RegressorMixin, TableReader):
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import ConvexRiskRegressor
+    >>> from laconic.convex import ConvexRiskRegressor
     >>> draw = np.random.default_rng(0)
     >>> X = draw.normal(size=(200, 2))
     >>> y = X @ [1.0, -2.0] + 0.1 * draw.normal(size=200)

@@ -14,3 +14,14 @@ pi        a class prior (K numbers that sum to one)
 gap       a number >= value(point) - min value
 ======== =====================================================================
 """
+
+from laconic._door import door
+
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "AdditiveScore": "forms",
+        "Explanation": "explanation",
+        "check_calibrated": "calibration",
+    },
+)

@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
-from laconic.core.drawing import frame_of
+from laconic.core import drawing as theme
 from laconic.core.forms import AdditiveScore
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
+
+__all__ = ["Cells", "ContributionDisplay", "Explanation", "adds_up", "cell_text", "explain_form"]
+
+_SHOWN_TEXT = 46
 
 
 class Cells(Protocol):
@@ -135,7 +139,7 @@ class Explanation:
         columns = {self._free(name): values for name, values in before.items()}
         columns |= {name: spread[:, v] for v, name in enumerate(self.names)}
         columns[self._free("score")] = self.score.ravel()
-        return frame_of(columns)
+        return theme.frame_of(columns)
 
     def _free(self, name: str) -> str:
         while name in self.names:
@@ -159,7 +163,7 @@ class Explanation:
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k!r}.")
-        moved, shown = self._towards(output)
+        moved, shown = self.towards(output)
         order = np.argsort(-np.abs(moved), axis=1, kind="stable")[:, :k]
         rows = np.repeat(np.arange(self.n_rows), order.shape[1])
         texts = [self.cells.row(i) for i in range(self.n_rows)]
@@ -170,10 +174,13 @@ class Explanation:
             "part": [texts[i][v] for i, v in zip(rows, order.ravel(), strict=True)],
             "contribution": np.take_along_axis(moved, order, axis=1).ravel(),
         }
-        return frame_of(columns)
+        return theme.frame_of(columns)
 
-    def _towards(self, output: Any) -> tuple[Floats, NDArray[Any]]:
-        """Contributions (n, V) to the score of one class for each row, and that class."""
+    def towards(self, output: Any = None) -> tuple[Floats, NDArray[Any]]:
+        """Contributions (n, V) to the score of one class for each row, and that class.
+
+        ``output`` is a class; None means the second of two, else that of the row's highest score.
+        """
         place = None if output is None else self.place_of(output)
         if len(self.baseline) == 1:
             # of two classes, the first one's score is minus that of the second
@@ -182,6 +189,13 @@ class Explanation:
             return sign * self.contributions[:, :, 0], np.full(self.n_rows, shown)
         best = self.score.argmax(axis=1) if place is None else np.full(self.n_rows, place)
         return self.contributions[np.arange(self.n_rows), :, best], self.classes[best]
+
+    def baseline_of(self, output: Any) -> float:
+        """The baseline of the score of one class."""
+        place = self.place_of(output)
+        if len(self.baseline) == 1:
+            return float(self.baseline[0]) if place else -float(self.baseline[0])
+        return float(self.baseline[place])
 
     def place_of(self, output: Any) -> int:
         """Where a class stands among the classes; one that is not there is an error."""
@@ -229,3 +243,70 @@ def adds_up(model: Any) -> bool:
         return isinstance(getattr(model, "form_", None), AdditiveScore)
     except ValueError:  # a form that these parameters do not have, such as a vote of forests
         return False
+
+
+@dataclass
+class ContributionDisplay(theme.Display):
+    """What each variable adds to the score of one row, largest first.
+
+    Attributes
+    ----------
+    labels : list of str
+        Variable and the part that the row falls in.
+    contributions : ndarray of shape (n_variables,)
+    baseline, score : float
+        The score is the baseline plus the sum of the contributions.
+    output : str
+        The class whose log-odds (two classes) or centred score is shown.
+    bars_ : matplotlib objects, after ``plot``
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from laconic import WeightedNaiveBayes
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = WeightedNaiveBayes().fit(X, y)
+    >>> display = ContributionDisplay.from_estimator(model, X, row=0, output=0)
+    >>> bool(abs(display.baseline + display.contributions.sum() - display.score) < 1e-9)
+    True
+    """
+
+    labels: list[str]
+    contributions: Floats
+    baseline: float
+    score: float
+    output: str
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, row: int = 0, output: Any = None
+    ) -> ContributionDisplay:
+        """One row of X; ``output`` is a class, by default the one predicted (the second of two)."""
+        return cls.from_explanation(estimator.explain(X), row=row, output=output)
+
+    @classmethod
+    def from_explanation(
+        cls, explanation: Explanation, *, row: int = 0, output: Any = None
+    ) -> ContributionDisplay:
+        """One row of an :class:`Explanation`."""
+        parts = explanation.parts(row)
+        moved, shown = explanation.towards(output)
+        order = np.argsort(-np.abs(moved[row]), kind="stable")
+        labels = [f"{explanation.names[k]}: {parts[k]}" for k in order]
+        baseline = float(explanation.baseline_of(shown[row]))
+        score = baseline + float(moved[row].sum())
+        return cls(labels, moved[row, order], baseline, score, str(shown[row]))
+
+    def _columns(self) -> dict[str, Any]:
+        return {"label": self.labels, "contribution": self.contributions}
+
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        place = np.arange(len(self.labels))[::-1]
+        colours = [theme.LINES[1] if c < 0 else theme.LINES[0] for c in self.contributions]
+        self.bars_ = ax.barh(place, self.contributions, color=colours, height=0.7)
+        ax.set_yticks(place, [theme.short(text, _SHOWN_TEXT) for text in self.labels])
+        ax.axvline(0.0, color=theme.INK, lw=0.8)
+        ax.grid(False, axis="y")
+        said = f"baseline {self.baseline:+.2f}, this row {self.score:+.2f}"
+        ax.set_title(said, loc="left", fontsize=9, color=theme.INK)
+        return f"contribution to the score of {theme.short(self.output, _SHOWN_TEXT)}", ""

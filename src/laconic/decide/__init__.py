@@ -1,1 +1,20 @@
 """Costs, the deployed class mix and abstention, over any probability model."""
+
+from laconic._door import door
+
+__getattr__, __dir__, __all__ = door(
+    __name__,
+    {
+        "DecisionClassifier": "estimator",
+        "baseline_costs": "costs",
+        "class_risks": "shift",
+        "correct_prior": "laconic.core.decisions",
+        "cost_scorer": "costs",
+        "decision_threshold": "laconic.core.decisions",
+        "estimate_prior": "shift",
+        "expected_cost": "costs",
+        "gray_zone": "laconic.core.decisions",
+        "reject_zone": "laconic.core.decisions",
+        "risk_by_prior": "shift",
+    },
+)

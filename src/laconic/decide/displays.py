@@ -1,4 +1,4 @@
-"""Reliability: do events predicted at 10 % happen one time in ten, where the decision is taken?"""
+"""Displays of decisions: reliability, cost against threshold, risk against prior."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ from laconic.core.drawing import checked_proba, name_of, positive_proba
 from laconic.decide.costs import baseline_costs, labels_of, row_weights
 from laconic.decide.shift import class_risks, prior_grid
 
+__all__ = ["CostCurveDisplay", "PriorRiskDisplay", "ReliabilityDisplay", "wilson_interval"]
+
 
 @dataclass
-class ReliabilityDisplay:
+class ReliabilityDisplay(theme.Display):
     """Observed against predicted frequency of a class, with confidence bars and decision zone.
+
+    Do events predicted at 10 % happen one time in ten, where the decision is taken?
+    ``plot(zoom=True)`` shows the decision zone and as much again on each side.
 
     Attributes
     ----------
@@ -34,7 +39,7 @@ class ReliabilityDisplay:
     confidence : float
     positive : object
     name : str
-    ax_, figure_, points_, bars_, zone_ : matplotlib objects, after :meth:`plot`
+    points_, bars_, zone_ : matplotlib objects, after ``plot``
 
     Examples
     --------
@@ -67,7 +72,7 @@ class ReliabilityDisplay:
         n_bins: int = 10,
         strategy: str = "quantile",
         confidence: float = 0.95,
-        pos_label: Any = None,
+        positive: Any = None,
         labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         name: str = "model",
@@ -87,16 +92,16 @@ class ReliabilityDisplay:
             last shows a rare class, of which most rows are near zero.
         confidence : float, default=0.95
             Of each bin's Wilson interval. With weights, its size is the effective number of rows.
-        pos_label, labels, sample_weight, name : optional
+        positive, labels, sample_weight, name : optional
         """
         truth = column_or_1d(y)
         p = checked_proba(proba, truth)
         classes = labels_of(truth, costs, labels)
-        if pos_label is None and len(classes) != 2:
-            raise ValueError(f"Choose pos_label: there are {len(classes)} classes.")
-        positive = classes.tolist()[-1] if pos_label is None else pos_label
+        if positive is None and len(classes) != 2:
+            raise ValueError(f"Choose positive: there are {len(classes)} classes.")
+        positive = classes.tolist()[-1] if positive is None else positive
         hit = class_codes(truth, classes, "y") == class_codes(
-            np.array([positive]), classes, "pos_label"
+            np.array([positive]), classes, "positive"
         )
         threshold = None if costs is None else decision_threshold(cost_matrix(costs, classes))
         if isinstance(zone, int | float):
@@ -112,77 +117,40 @@ class ReliabilityDisplay:
         cls, estimator: Any, X: Any, y: ArrayLike, *, costs: Any = None, **options: Any
     ) -> ReliabilityDisplay:
         """From a fitted model; the costs of a ``DecisionClassifier`` are its own by default."""
-        proba, classes = positive_proba(estimator, X, options.get("pos_label"))
+        proba, classes = positive_proba(estimator, X, options.get("positive"))
         if costs is None and len(classes) == 2:
             costs = getattr(estimator, "cost_matrix_", None)
         options = {"labels": classes, "name": name_of(estimator), **options}
         return cls.from_predictions(y, proba, costs=costs, **options)
 
-    def frame(self) -> Any:
-        """One row per bin."""
-        return theme.frame_of(
-            {
-                "predicted": self.predicted,
-                "observed": self.observed,
-                "lower": self.lower,
-                "upper": self.upper,
-                "rows": self.rows,
-            }
-        )
-
-    def plot(self, ax: Any = None, *, zoom: bool = False) -> ReliabilityDisplay:
-        """Draw; ``zoom`` shows the decision zone and as much again on each side."""
-        ax = theme.axes(ax)
-        self.zone_ = None
-        ax.plot([0, 1], [0, 1], color=theme.QUIET, lw=1.0, ls=theme.DASHES[1], label="perfect")
-        if self.zone is not None:
-            self.zone_ = ax.axvspan(
-                *self.zone, color=theme.ZONE, alpha=0.28, lw=0, label="decision zone"
-            )
-        if self.threshold is not None and 0 <= self.threshold <= 1:
-            ax.axvline(
-                self.threshold,
-                color=theme.ALARM,
-                lw=1.0,
-                alpha=0.7,
-                label=f"threshold {self.threshold:.3g}",
-            )
-        reach = np.abs(np.vstack([self.lower, self.upper]) - self.observed)
-        self.bars_ = ax.errorbar(
-            self.predicted,
-            self.observed,
-            yerr=reach,
-            fmt="o-",
-            color=theme.LINES[0],
-            ms=5,
-            lw=1.2,
-            elinewidth=1.4,
-            capsize=3,
-            label=f"{self.name} ({self.confidence:.0%} bars)",
-        )
-        self.points_ = self.bars_.lines[0]
-        self._set_limits(ax, zoom)
-        theme.label(
-            ax,
-            f"Predicted probability of {self.positive!r}",
-            f"Observed share of {self.positive!r}",
-        )
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-    def _set_limits(self, ax: Any, zoom: bool) -> None:
+    def _draw(self, ax: Any, *, zoom: bool = False) -> tuple[str, str]:
         if zoom and self.zone is None:
             raise ValueError("There is no zone to zoom on: give zone=... when building.")
+        theme.diagonal(ax, label="perfect")
+        self.zone_ = theme.band(ax, self.zone, label="decision zone")
+        if self.threshold is not None and 0 <= self.threshold <= 1:
+            said = f"threshold {self.threshold:.3g}"
+            ax.axvline(self.threshold, color=theme.ALARM, lw=1.0, alpha=0.7, label=said)
+        reach = np.abs(np.vstack([self.lower, self.upper]) - self.observed)
+        look = {"fmt": "o-", "color": theme.LINES[0], "ms": 5, "lw": 1.2, "capsize": 3}
+        said = f"{self.name} ({self.confidence:.0%} bars)"
+        self.bars_ = ax.errorbar(
+            self.predicted, self.observed, yerr=reach, elinewidth=1.4, label=said, **look
+        )
+        self.points_ = self.bars_.lines[0]
+        self._set_limits(ax, self.zone if zoom else None)
+        about = repr(self.positive)
+        return f"Predicted probability of {about}", f"Observed share of {about}"
+
+    def _set_limits(self, ax: Any, zone: tuple[float, float] | None) -> None:
         low, high = 0.0, 1.0
-        if zoom and self.zone is not None:
-            width = self.zone[1] - self.zone[0]
-            low, high = max(0.0, self.zone[0] - width), min(1.0, self.zone[1] + width)
+        if zone is not None:
+            width = zone[1] - zone[0]
+            low, high = max(0.0, zone[0] - width), min(1.0, zone[1] + width)
         margin = 0.02 * (high - low)
         ax.set_xlim(low - margin, high + margin)
         seen = (self.predicted >= low) & (self.predicted <= high)
-        top = float(self.upper[seen].max(initial=high))
-        ax.set_ylim(low - margin, top + margin)
+        ax.set_ylim(low - margin, float(self.upper[seen].max(initial=high)) + margin)
 
 
 def _bin_edges(p: Floats, n_bins: int, strategy: str) -> Floats:
@@ -228,18 +196,11 @@ def wilson_interval(share: Floats, rows: Floats, confidence: float) -> tuple[Flo
     return np.clip(centre - reach, 0.0, share), np.clip(centre + reach, share, 1.0)
 
 
-# Displays in scikit-learn's convention: cost against threshold, risk against prior, reliability.
-#
-# Each is built by ``from_estimator`` or ``from_predictions``, drawn by ``plot`` and read back as
-# numbers by ``frame``. matplotlib is imported when something is drawn, not before.
-
-
-__all__ = ["CostCurveDisplay", "PriorRiskDisplay", "ReliabilityDisplay"]
-
-
 @dataclass
-class CostCurveDisplay:
+class CostCurveDisplay(theme.Display):
     """Mean cost per row of the rule "positive above the threshold", for every threshold.
+
+    ``plot(log_odds=True)`` stretches the ends of the threshold axis, for rare classes.
 
     Attributes
     ----------
@@ -252,7 +213,7 @@ class CostCurveDisplay:
     positive : object
         The positive class.
     name : str
-    ax_, figure_, line_, point_, lowest_ : matplotlib objects, after :meth:`plot`
+    line_, point_, lowest_ : matplotlib objects, after ``plot``
 
     Examples
     --------
@@ -317,58 +278,33 @@ class CostCurveDisplay:
         step = np.searchsorted(self.thresholds, threshold, side="right") - 1
         return float(self.costs[max(int(step), 0)])
 
-    def frame(self) -> Any:
-        """The curve as columns ``threshold`` and ``cost``."""
-        return theme.frame_of({"threshold": self.thresholds, "cost": self.costs})
+    def _columns(self) -> dict[str, Any]:
+        return {"threshold": self.thresholds, "cost": self.costs}
 
-    def plot(self, ax: Any = None, *, log_odds: bool = False) -> CostCurveDisplay:
-        """Draw; ``log_odds`` stretches the ends of the threshold axis, for rare classes."""
-        ax = theme.axes(ax)
-        (self.line_,) = ax.step(
-            self.thresholds, self.costs, where="post", color=theme.LINES[0], lw=1.8, label=self.name
-        )
+    def _draw(self, ax: Any, *, log_odds: bool = False) -> tuple[str, str]:
+        look = {"color": theme.LINES[0], "lw": 1.8, "label": self.name}
+        (self.line_,) = ax.step(self.thresholds, self.costs, where="post", **look)
         for position, (decision, cost) in enumerate(self.baselines.items()):
-            ax.axhline(
-                cost,
-                color=theme.QUIET,
-                lw=1.2,
-                ls=theme.DASHES[1 + position],
-                label=f"always {decision!r}: {cost:.3g}",
-            )
-        shown = float(np.clip(self.threshold, 0.0, 1.0))
-        cost = self.cost_at(self.threshold)
+            look = {"color": theme.QUIET, "lw": 1.2, "ls": theme.DASHES[1 + position]}
+            ax.axhline(cost, label=f"always {decision!r}: {cost:.3g}", **look)
+        shown, cost = float(np.clip(self.threshold, 0.0, 1.0)), self.cost_at(self.threshold)
         self.threshold_line_ = ax.axvline(shown, color=theme.ALARM, lw=1.0, alpha=0.6)
-        (self.point_,) = ax.plot(
-            [shown],
-            [cost],
-            "o",
-            color=theme.ALARM,
-            ms=7,
-            zorder=5,
-            label=f"threshold {self.threshold:.3g}: {cost:.3g}",
-        )
-        lowest = int(self.costs.argmin())
+        look = {"color": theme.ALARM, "ms": 7, "zorder": 5}
+        said = f"threshold {self.threshold:.3g}: {cost:.3g}"
+        (self.point_,) = ax.plot([shown], [cost], "o", label=said, **look)
+        lowest = [int(self.costs.argmin())]
+        look = {"mfc": "white", "mec": theme.LINES[0], "ms": 6, "zorder": 4}
+        said = f"lowest on these rows: {self.costs.min():.3g}"
         (self.lowest_,) = ax.plot(
-            self.thresholds[[lowest]],
-            self.costs[[lowest]],
-            "o",
-            mfc="white",
-            mec=theme.LINES[0],
-            ms=6,
-            zorder=4,
-            label=f"lowest on these rows: {self.costs[lowest]:.3g}",
+            self.thresholds[lowest], self.costs[lowest], "o", label=said, **look
         )
+        ax.set_xlim(0, 1)
         if log_odds:
             theme.log_odds_axis(ax)
             inside = self.thresholds[(self.thresholds > 0) & (self.thresholds < 1)]
             ax.set_xlim(inside.min(initial=0.01), inside.max(initial=0.99))
-        else:
-            ax.set_xlim(0, 1)
         ax.set_ylim(bottom=min(0.0, float(self.costs.min())))
-        theme.label(ax, f"Threshold on the probability of {self.positive!r}", "Mean cost per row")
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return f"Threshold on the probability of {self.positive!r}", "Mean cost per row"
 
 
 def _cost_steps(p: Floats, paid: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -388,7 +324,7 @@ def _cost_steps(p: Floats, paid: Floats, share: Floats) -> tuple[Floats, Floats]
 
 
 @dataclass
-class PriorRiskDisplay:
+class PriorRiskDisplay(theme.Display):
     """Risk of several decision rules as the share of one class moves, the worst case marked.
 
     With more than two classes, the other classes keep their proportions.
@@ -404,7 +340,7 @@ class PriorRiskDisplay:
         Share of the moving class in the rows given.
     moving : object
         The class whose share moves.
-    ax_, figure_, lines_, worst_points_ : matplotlib objects, after :meth:`plot`
+    lines_, worst_points_ : matplotlib objects, after ``plot``
 
     Examples
     --------
@@ -475,7 +411,7 @@ class PriorRiskDisplay:
 
         Costs and abstentions of a ``DecisionClassifier`` are its own by default.
         """
-        models = estimator if isinstance(estimator, Mapping) else {name_of(estimator): estimator}
+        models = theme.named_models(estimator)
         for model in models.values():
             if costs is None:
                 costs = getattr(model, "cost_matrix_", None)
@@ -486,37 +422,27 @@ class PriorRiskDisplay:
         decisions = {name: model.predict(X) for name, model in models.items()}
         return cls.from_predictions(y, decisions, costs, **options)
 
-    def frame(self) -> Any:
-        """The lines as columns: ``share`` and one column of risks per rule."""
-        return theme.frame_of({"share": self.shares, **self.risks})
+    def _columns(self) -> dict[str, Any]:
+        return {"share": self.shares, **self.risks}
 
-    def plot(self, ax: Any = None) -> PriorRiskDisplay:
-        """Draw one line per rule, its worst case as a dot, and the observed share."""
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """One line per rule, its worst case as a dot, and the observed share."""
         self.lines_, self.worst_points_ = {}, {}
-        for position, (rule, risk) in enumerate(self.risks.items()):
-            colour = theme.LINES[position % len(theme.LINES)]
+        for place, (rule, risk) in enumerate(self.risks.items()):
             share, peak = self.worst[rule]
+            said = f"{rule} (worst {peak:.3g})"
             (self.lines_[rule],) = ax.plot(
-                self.shares,
-                risk,
-                color=colour,
-                lw=1.8,
-                ls=theme.DASHES[position % len(theme.DASHES)],
-                label=f"{rule} (worst {peak:.3g})",
+                self.shares, risk, lw=1.8, label=said, **theme.look(place)
             )
-            (self.worst_points_[rule],) = ax.plot(
-                [share], [peak], "o", color=colour, ms=8, mec="white", zorder=5, clip_on=False
-            )
+            look = {"color": theme.colour(place), "ms": 8, "mec": "white", "zorder": 5}
+            (self.worst_points_[rule],) = ax.plot([share], [peak], "o", clip_on=False, **look)
+        said = f"observed {self.observed:.3g}"
         self.observed_line_ = ax.axvline(
-            self.observed, color=theme.QUIET, lw=1.0, ls=":", label=f"observed {self.observed:.3g}"
+            self.observed, color=theme.QUIET, lw=1.0, ls=":", label=said
         )
         ax.set_xlim(float(self.shares.min()), float(self.shares.max()))
         ax.set_ylim(bottom=min(0.0, *(float(risk.min()) for risk in self.risks.values())))
-        theme.label(ax, f"Share of class {self.moving!r} where the model is used", "Risk per row")
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return f"Share of class {self.moving!r} where the model is used", "Risk per row"
 
 
 def _moving_mixes(mix: Floats, k: int, shares: Floats) -> Floats:

@@ -134,7 +134,7 @@ class RankKernelClassifier(TableClassifier):
     Examples
     --------
     >>> import numpy as np
-    >>> from laconic import RankKernelClassifier
+    >>> from laconic.kernel import RankKernelClassifier
     >>> draw = np.random.default_rng(0)
     >>> X = draw.normal(size=(200, 2))
     >>> y = (X[:, 0] * X[:, 1] > 0).astype(int)

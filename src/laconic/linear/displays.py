@@ -16,7 +16,6 @@ from sklearn.base import clone
 
 from laconic._typing import Floats
 from laconic.core import drawing as theme
-from laconic.core.drawing import checked_proba
 from laconic.core.gray_zone import log_odds
 from laconic.decide.displays import CostCurveDisplay
 
@@ -24,15 +23,17 @@ __all__ = ["SupportShareDisplay", "TrueProbabilityDisplay", "ZoneCostDisplay"]
 
 
 @dataclass
-class ZoneCostDisplay:
+class ZoneCostDisplay(theme.Display):
     """Mean cost against the threshold for several models, such as a plain and a gray-zone fit.
+
+    ``plot(log_odds=False)`` spaces the thresholds evenly.
 
     Attributes
     ----------
     curves : dict of str to CostCurveDisplay
     zone : (p_min, p_max) or None
         Drawn as a band.
-    ax_, figure_, lines_ : matplotlib objects, after :meth:`plot`
+    lines_ : matplotlib objects, after ``plot``
 
     Examples
     --------
@@ -71,55 +72,40 @@ class ZoneCostDisplay:
 
         The narrowest zone found among them is the band.
         """
-        models = estimator if isinstance(estimator, Mapping) else {"model": estimator}
+        models = theme.named_models(estimator)
         probas = {name: model.predict_proba(X)[:, 1] for name, model in models.items()}
         zones = [_zone_of(model) for model in models.values()]
         known = sorted((z for z in zones if z is not None), key=lambda z: z[1] - z[0])
         options = {"zone": known[0] if known else None, **options}
         return cls.from_predictions(y, probas, costs, **options)
 
-    def frame(self) -> Any:
-        """Columns ``model``, ``threshold`` and ``cost``."""
-        names = [np.full(len(c.thresholds), name) for name, c in self.curves.items()]
+    def _columns(self) -> dict[str, Any]:
         curves = list(self.curves.values())
-        return theme.frame_of(
-            {
-                "model": np.concatenate(names),
-                "threshold": np.concatenate([c.thresholds for c in curves]),
-                "cost": np.concatenate([c.costs for c in curves]),
-            }
-        )
+        return {
+            "model": np.repeat(list(self.curves), [len(c.thresholds) for c in curves]),
+            "threshold": np.concatenate([c.thresholds for c in curves]),
+            "cost": np.concatenate([c.costs for c in curves]),
+        }
 
-    def plot(self, ax: Any = None, *, log_odds: bool = True) -> ZoneCostDisplay:
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any, *, log_odds: bool = True) -> tuple[str, str]:
         self.lines_ = []
         for place, (name, curve) in enumerate(self.curves.items()):
-            color = theme.LINES[place % len(theme.LINES)]
-            lowest = float(curve.costs.min())
-            (line,) = ax.step(
-                curve.thresholds,
-                curve.costs,
-                where="post",
-                color=color,
-                lw=1.8,
-                label=f"{name}: {curve.cost_at(curve.threshold):.3g} (lowest {lowest:.3g})",
-            )
-            self.lines_.append(line)
+            said = f"{name}: {curve.cost_at(curve.threshold):.3g} (lowest {curve.costs.min():.3g})"
+            look = {"color": theme.colour(place), "lw": 1.8, "label": said}
+            self.lines_ += ax.step(curve.thresholds, curve.costs, where="post", **look)
         threshold = next(iter(self.curves.values())).threshold
         ax.axvline(threshold, color=theme.ALARM, lw=1.0, alpha=0.6)
         if self.zone is not None:
-            ax.axvspan(*np.clip(self.zone, 1e-6, 1 - 1e-6), color=theme.ZONE, alpha=0.25, lw=0)
+            low, high = np.clip(self.zone, 1e-6, 1 - 1e-6)  # log-odds of the ends are finite
+            theme.band(ax, (low, high))
         if log_odds:
             theme.log_odds_axis(ax)
             ax.set_xlim(threshold / 20, 1 - (1 - threshold) / 20)
-        theme.label(ax, "Threshold", "Mean cost per row")
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return "Threshold", "Mean cost per row"
 
 
 @dataclass
-class TrueProbabilityDisplay:
+class TrueProbabilityDisplay(theme.Display):
     """Estimated against true probability where the truth is known: median and 80 % interval.
 
     Attributes
@@ -130,7 +116,7 @@ class TrueProbabilityDisplay:
         Quantiles 0.1, 0.5 and 0.9 of the estimates in the bin.
     zone : (p_min, p_max) or None
     name : str
-    ax_, figure_, line_, band_ : matplotlib objects, after :meth:`plot`
+    line_, band_ : matplotlib objects, after ``plot``
 
     Examples
     --------
@@ -159,12 +145,13 @@ class TrueProbabilityDisplay:
     ) -> TrueProbabilityDisplay:
         """Bins are of equal width in the true probability; empty ones are left out."""
         truth = np.asarray(true_proba, dtype=np.float64)
-        p = checked_proba(proba, truth)
+        p = theme.checked_proba(proba, truth)
         place = np.minimum((truth * n_bins).astype(int), n_bins - 1)
         filled = np.unique(place)
         quantiles = np.array([np.quantile(p[place == k], (0.1, 0.5, 0.9)) for k in filled])
         means = np.array([truth[place == k].mean() for k in filled])
-        return cls(means, *quantiles.T, zone=zone, name=name)
+        low, median, high = quantiles.T
+        return cls(means, low, median, high, zone, name)
 
     @classmethod
     def from_estimator(
@@ -173,26 +160,17 @@ class TrueProbabilityDisplay:
         options = {"zone": _zone_of(estimator), "name": type(estimator).__name__, **options}
         return cls.from_predictions(true_proba, estimator.predict_proba(X)[:, 1], **options)
 
-    def frame(self) -> Any:
-        columns = ("truth", "low", "median", "high")
-        return theme.frame_of({column: getattr(self, column) for column in columns})
-
-    def plot(self, ax: Any = None) -> TrueProbabilityDisplay:
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
         color = theme.LINES[0]
         self.band_ = ax.fill_between(self.truth, self.low, self.high, color=color, alpha=0.2, lw=0)
         (self.line_,) = ax.plot(self.truth, self.median, color=color, lw=1.8, label=self.name)
-        ax.plot([0, 1], [0, 1], color=theme.QUIET, lw=1.0, ls=theme.DASHES[1])
-        if self.zone is not None:
-            ax.axvspan(*self.zone, color=theme.ZONE, alpha=0.25, lw=0)
-        theme.label(ax, "True probability", "Estimated probability")
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        theme.diagonal(ax)
+        theme.band(ax, self.zone)
+        return "True probability", "Estimated probability"
 
 
 @dataclass
-class SupportShareDisplay:
+class SupportShareDisplay(theme.Display):
     """Share of training rows with a part in the model, against the width of the zone.
 
     Attributes
@@ -201,7 +179,7 @@ class SupportShareDisplay:
     widths : ndarray
         log-odds(p_max) - log-odds(p_min); infinite for a zone that ends at 0 or 1.
     shares : ndarray
-    ax_, figure_, line_ : matplotlib objects, after :meth:`plot`
+    line_ : matplotlib object, after ``plot``
 
     Examples
     --------
@@ -234,25 +212,19 @@ class SupportShareDisplay:
             shares.append(len(model.support_) / len(model.partition_))
         return cls.from_predictions(zones, shares)
 
-    def frame(self) -> Any:
+    def _columns(self) -> dict[str, Any]:
         low, high = np.array(self.zones).T
-        return theme.frame_of(
-            {"p_min": low, "p_max": high, "width": self.widths, "support_share": self.shares}
-        )
+        return {"p_min": low, "p_max": high, "width": self.widths, "support_share": self.shares}
 
-    def plot(self, ax: Any = None) -> SupportShareDisplay:
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
         finite = np.isfinite(self.widths)
         order = np.flatnonzero(finite)[np.argsort(self.widths[finite])]
-        (self.line_,) = ax.plot(
-            self.widths[order], 100 * self.shares[order], "o-", color=theme.LINES[0], lw=1.8
-        )
+        look = {"color": theme.LINES[0], "lw": 1.8}
+        (self.line_,) = ax.plot(self.widths[order], 100 * self.shares[order], "o-", **look)
         for share in self.shares[~finite]:
             ax.axhline(100 * share, color=theme.QUIET, lw=1.2, ls=theme.DASHES[1])
         ax.set_ylim(0, 105)
-        theme.label(ax, "Width of the zone (log-odds)", "Rows with a part in the model (%)")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return "Width of the zone (log-odds)", "Rows with a part in the model (%)"
 
 
 def _zone_of(model: Any) -> tuple[float, float] | None:

@@ -17,8 +17,10 @@ from laconic.minimax.estimator import MinimaxClassifier
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
 
+__all__ = ["BayesRiskDisplay", "ClassRisksDisplay", "RobustnessPriceDisplay"]
 
-def measured_risks(model: Any, X: Any, y: ArrayLike, loss: Any = None) -> Floats:
+
+def measured_risks(model: Any, X: Any, y: Any, loss: Any = None) -> Floats:
     """Class risks of a fitted classifier on labelled rows; NaN for a class without rows.
 
     A :class:`~laconic.MinimaxClassifier` is measured by its decision probabilities: the mean over
@@ -35,11 +37,12 @@ def measured_risks(model: Any, X: Any, y: ArrayLike, loss: Any = None) -> Floats
         paid = table[codes, np.searchsorted(classes, model.predict(X))]
     rows = np.bincount(codes, minlength=len(classes))
     total = np.bincount(codes, paid, minlength=len(classes))
-    return np.divide(total, rows, out=np.full(len(classes), np.nan), where=rows > 0)
+    risks = np.full(len(classes), np.nan)
+    return np.asarray(np.divide(total, rows, out=risks, where=rows > 0))
 
 
 @dataclass
-class BayesRiskDisplay:
+class BayesRiskDisplay(theme.Display):
     """Two classes: the least risk V(pi) at every class mix, and the risk of fixed rules.
 
     The risk of a rule is a straight line in the share of a class. A Bayes rule touches V at its
@@ -103,37 +106,25 @@ class BayesRiskDisplay:
         top = (float(estimator.least_favorable_prior_[0]), float(estimator.minimax_risk_))
         return cls(grid, curve, lines, top, estimator.classes_[0])
 
-    def frame(self) -> Any:
-        """The curve and the lines as columns."""
-        return theme.frame_of({"share": self.shares, "V": self.bayes_risk, **self.risks})
+    def _columns(self) -> dict[str, Any]:
+        return {"share": self.shares, "V": self.bayes_risk, **self.risks}
 
-    def plot(self, ax: Any = None) -> BayesRiskDisplay:
-        """Draw V, one line per rule, and the top of V as a dot."""
-        ax = theme.axes(ax)
-        (self.curve_,) = ax.plot(
-            self.shares, self.bayes_risk, color=theme.INK, lw=2.4, label="least risk V"
-        )
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """V, one line per rule, and the top of V as a dot."""
+        look = {"color": theme.INK, "lw": 2.4, "label": "least risk V"}
+        (self.curve_,) = ax.plot(self.shares, self.bayes_risk, **look)
         self.lines_ = {}
         for i, (name, risk) in enumerate(self.risks.items()):
-            (self.lines_[name],) = ax.plot(
-                self.shares,
-                risk,
-                color=theme.LINES[i % len(theme.LINES)],
-                ls=theme.DASHES[i % len(theme.DASHES)],
-                lw=1.6,
-                label=f"{name} (worst {risk.max():.3g})",
-            )
+            said = f"{name} (worst {risk.max():.3g})"
+            (self.lines_[name],) = ax.plot(self.shares, risk, lw=1.6, label=said, **theme.look(i))
         (self.top_,) = ax.plot(*self.top, "o", color=theme.ALARM, ms=8, mec="white", zorder=5)
         ax.set_xlim(float(self.shares.min()), float(self.shares.max()))
         ax.set_ylim(bottom=0.0)
-        theme.label(ax, f"Share of class {self.moving!r} where the model is used", "Risk per row")
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return f"Share of class {self.moving!r} where the model is used", "Risk per row"
 
 
 @dataclass
-class ClassRisksDisplay:
+class ClassRisksDisplay(theme.Display):
     """Risk of every class under several classifiers, side by side.
 
     Attributes
@@ -164,43 +155,32 @@ class ClassRisksDisplay:
         cls, estimator: Any, X: Any, y: ArrayLike, loss: Any = None
     ) -> ClassRisksDisplay:
         """From a fitted classifier, or a mapping from names to fitted classifiers, on rows."""
-        models = estimator if isinstance(estimator, Mapping) else {"rule": estimator}
+        models = theme.named_models(estimator)
         classes = np.asarray(next(iter(models.values())).classes_)
         risks = {name: measured_risks(model, X, y, loss) for name, model in models.items()}
         return cls(classes, risks)
 
-    def frame(self) -> Any:
-        """One row per class, one column per classifier."""
-        return theme.frame_of({"class": self.classes, **self.risks})
+    def _columns(self) -> dict[str, Any]:
+        return {"class": self.classes, **self.risks}
 
-    def plot(self, ax: Any = None) -> ClassRisksDisplay:
-        """Draw grouped bars and each classifier's worst risk as a thin line."""
-        ax = theme.axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """Grouped bars, and each classifier's worst risk as a thin line."""
         places = np.arange(len(self.classes))
         width = 0.8 / len(self.risks)
         self.bars_, self.worst_lines_ = {}, {}
         for i, (name, risk) in enumerate(self.risks.items()):
-            colour = theme.LINES[i % len(theme.LINES)]
-            self.bars_[name] = ax.bar(
-                places + (i - (len(self.risks) - 1) / 2) * width,
-                risk,
-                width * 0.92,
-                color=colour,
-                label=f"{name} (worst {np.nanmax(risk):.3g})",
-            )
-            self.worst_lines_[name] = ax.axhline(
-                float(np.nanmax(risk)), color=colour, lw=0.9, ls=theme.DASHES[2]
-            )
+            colour, worst = theme.colour(i), float(np.nanmax(risk))
+            at = places + (i - (len(self.risks) - 1) / 2) * width
+            said = f"{name} (worst {worst:.3g})"
+            self.bars_[name] = ax.bar(at, risk, width * 0.92, color=colour, label=said)
+            self.worst_lines_[name] = ax.axhline(worst, color=colour, lw=0.9, ls=theme.DASHES[2])
         ax.set_xticks(places, [str(c) for c in self.classes])
         ax.grid(False, axis="x")
-        theme.label(ax, "Class", "Risk of the class")
-        theme.legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return "Class", "Risk of the class"
 
 
 @dataclass
-class RobustnessPriceDisplay:
+class RobustnessPriceDisplay(theme.Display):
     """Average risk at the training prior against worst class risk, as the box of priors grows.
 
     The box goes from the training prior (the Bayes rule) to the whole simplex (the minimax rule):
@@ -244,25 +224,14 @@ class RobustnessPriceDisplay:
             worst.append(float(risks.max()))
         return cls(grid, np.array(average), np.array(worst))
 
-    def frame(self) -> Any:
-        """One row per box."""
-        return theme.frame_of({"size": self.sizes, "average": self.average, "worst": self.worst})
+    def _columns(self) -> dict[str, Any]:
+        return {"size": self.sizes, "average": self.average, "worst": self.worst}
 
-    def plot(self, ax: Any = None) -> RobustnessPriceDisplay:
-        """Draw the path from the Bayes rule to the minimax rule."""
-        ax = theme.axes(ax)
-        (self.path_,) = ax.plot(
-            self.average, self.worst, "-o", color=theme.LINES[0], ms=5, mec="white"
-        )
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """The path from the Bayes rule to the minimax rule."""
+        look = {"color": theme.LINES[0], "ms": 5, "mec": "white"}
+        (self.path_,) = ax.plot(self.average, self.worst, "-o", **look)
         for place, name in ((0, "training prior"), (-1, "any prior")):
-            ax.annotate(
-                f"{name} (size {self.sizes[place]:.2g})",
-                (self.average[place], self.worst[place]),
-                xytext=(6, 6),
-                textcoords="offset points",
-                fontsize=9,
-                color=theme.INK,
-            )
-        theme.label(ax, "Average risk at the training prior", "Worst class risk")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+            said = f"{name} (size {self.sizes[place]:.2g})"
+            theme.note(ax, said, (self.average[place], self.worst[place]))
+        return "Average risk at the training prior", "Worst class risk"

@@ -81,7 +81,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
     --------
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from laconic import MinimaxPriorClassifier
+    >>> from laconic.minimax import MinimaxPriorClassifier
     >>> rng = np.random.default_rng(0)
     >>> y = (rng.random(2000) < 0.1).astype(int)
     >>> X = rng.normal(size=(2000, 2)) + y[:, None]

@@ -30,7 +30,7 @@ def rate_interval(weight: Floats, total: Floats, coverage: float) -> tuple[Float
 
 
 @dataclass
-class PartitionDisplay:
+class PartitionDisplay(theme.Display):
     """Stacked class rates per part, first part on top, with the share of rows in each.
 
     The bars of confidence are drawn where the share of the first class ends (two classes), or at
@@ -48,7 +48,7 @@ class PartitionDisplay:
     low, high : ndarray of shape (n_parts, n_classes - 1)
         Credible interval of the cumulated rates.
     confidence : float
-    ax_, figure_, bars_, errors_ : matplotlib objects, after :meth:`plot`
+    bars_, errors_ : matplotlib objects, after ``plot``
 
     Examples
     --------
@@ -101,48 +101,36 @@ class PartitionDisplay:
             )
         return cls.from_partition(encoder.partitions_[column], confidence=confidence)
 
-    def frame(self) -> Any:
-        """The drawn numbers, one row per part."""
+    def _columns(self) -> dict[str, Any]:
         columns: dict[str, Any] = {"label": self.labels, "coverage": self.coverage}
         for j, name in enumerate(self.classes):
             columns[f"rate {name}"] = self.rates[:, j]
         for j, name in enumerate(self.classes[:-1]):
-            columns[f"low {name}"] = self.low[:, j]
-            columns[f"high {name}"] = self.high[:, j]
-        return theme.frame_of(columns)
+            columns |= {f"low {name}": self.low[:, j], f"high {name}": self.high[:, j]}
+        return columns
 
-    def plot(self, ax: Any = None) -> PartitionDisplay:
-        """Draw on ``ax`` (new axes when None)."""
-        self.ax_ = ax = theme.axes(ax)
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> tuple[str, str]:
         place = np.arange(len(self.labels))[::-1]
         before = np.zeros(len(place))
         self.bars_, self.errors_ = [], []
-        for j, name in enumerate(self.classes):
-            colour = theme.LINES[j % len(theme.LINES)]
-            rate = self.rates[:, j]
-            self.bars_.append(ax.barh(place, rate, 0.8, left=before, color=colour, label=str(name)))
+        for j, (name, rate) in enumerate(zip(self.classes, self.rates.T, strict=True)):
+            own = ax.barh(place, rate, 0.8, left=before, color=theme.colour(j), label=str(name))
+            self.bars_.append(own)
             before = before + rate
             if j < len(self.classes) - 1:
                 reach = np.abs(np.stack([before - self.low[:, j], self.high[:, j] - before]))
-                bars = ax.errorbar(
-                    before, place, xerr=reach, fmt="none", ecolor=theme.INK, capsize=2.5
-                )
-                self.errors_.append(bars)
-        ticks = [
-            f"{_short(text)}  {share:.1%}"
-            for text, share in zip(self.labels, self.coverage, strict=True)
-        ]
-        ax.set_yticks(place, ticks)
+                look = {"fmt": "none", "ecolor": theme.INK, "capsize": 2.5}
+                self.errors_.append(ax.errorbar(before, place, xerr=reach, **look))
+        shares = [f"{share:.1%}" for share in self.coverage]
+        texts = [theme.short(text, _SHOWN_TEXT) for text in self.labels]
+        ax.set_yticks(place, [f"{a}  {b}" for a, b in zip(texts, shares, strict=True)])
         ax.set_xlim(0.0, 1.0)
         ax.grid(False, axis="y")
-        theme.label(ax, f"share of each class by {self.name}", "part and its share of rows")
-        theme.legend(ax)
-        return self
+        return f"share of each class by {self.name}", "part and its share of rows"
 
 
 @dataclass
-class LevelDisplay:
+class LevelDisplay(theme.Display):
     """Levels of the variables of an encoder, highest first.
 
     Attributes
@@ -152,7 +140,7 @@ class LevelDisplay:
     kinds : list of str
         "numeric", "categorical", "pair" or "tree".
     n_parts : ndarray
-    ax_, figure_, bars_ : matplotlib objects, after :meth:`plot` (``bars_`` by kind)
+    bars_ : dict of matplotlib objects by kind, after ``plot``
     """
 
     names: list[str]
@@ -172,31 +160,18 @@ class LevelDisplay:
             np.array([p.n_parts for p in ranked]),
         )
 
-    def frame(self) -> Any:
-        """Name, kind, number of parts and level of each variable."""
-        return theme.frame_of(
-            {"name": self.names, "kind": self.kinds, "parts": self.n_parts, "level": self.levels}
-        )
+    def _columns(self) -> dict[str, Any]:
+        return {"name": self.names, "kind": self.kinds, "parts": self.n_parts, "level": self.levels}
 
-    def plot(self, ax: Any = None) -> LevelDisplay:
-        """Draw horizontal bars, the highest level on top."""
-        self.ax_ = ax = theme.axes(ax)
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """Horizontal bars, the highest level on top."""
         place = np.arange(len(self.names))[::-1]
-        kinds = np.array(self.kinds)
         self.bars_ = {}
         for kind, colour in zip(_KINDS, theme.LINES, strict=False):
-            own = kinds == kind
+            own = np.array(self.kinds) == kind
             if own.any():
-                self.bars_[kind] = ax.barh(
-                    place[own], self.levels[own], color=colour, height=0.72, label=kind
-                )
-        ax.set_yticks(place, [_short(name) for name in self.names])
+                bars = ax.barh(place[own], self.levels[own], color=colour, height=0.72, label=kind)
+                self.bars_[kind] = bars
+        ax.set_yticks(place, [theme.short(name, _SHOWN_TEXT) for name in self.names])
         ax.grid(False, axis="y")
-        theme.label(ax, "level (share of the description length saved)", "")
-        theme.legend(ax)
-        return self
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_TEXT else text[: _SHOWN_TEXT - 1] + "…"
+        return "level (share of the description length saved)", ""

@@ -432,9 +432,9 @@ class Partition:
 
     def plot(self, ax: Any = None) -> Any:
         """Class rates per part with confidence bars; returns the display."""
-        import laconic  # a display is loaded only when one is drawn
+        from laconic.modl.displays import PartitionDisplay  # loaded only when one is drawn
 
-        return laconic.PartitionDisplay.from_partition(self).plot(ax=ax)
+        return PartitionDisplay.from_partition(self).plot(ax=ax)
 
     def __str__(self) -> str:
         proof = "proven optimal" if self.exact else "not proven optimal"

@@ -157,10 +157,10 @@ def voters_of(model: Any) -> float:
 def stump_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.ensemble import AdaBoostClassifier
 
-    from laconic import (
+    from laconic import CqBoostClassifier
+    from laconic.votes import (
         CBBoostClassifier,
         CGBoostClassifier,
-        CqBoostClassifier,
         LPBoostClassifier,
         MinCqClassifier,
         StumpVoters,
@@ -180,7 +180,8 @@ def stump_methods() -> dict[str, Callable[[], Any]]:
 def rbf_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.model_selection import StratifiedKFold
 
-    from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier
+    from laconic import CqBoostClassifier
+    from laconic.votes import KernelVoters, MinCqClassifier
 
     # rows at random: with few distinct rows (titanic has 14) folds by value would ask for
     # predictions where there is no data
@@ -248,8 +249,9 @@ def print_forests(splits: int = 2, n_trees: int = 200) -> None:
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.metrics import log_loss
 
-    from laconic import CqBoostClassifier, ForestVoters
+    from laconic import CqBoostClassifier
     from laconic.data.tables.columns import Schema
+    from laconic.votes import ForestVoters
     from laconic.votes.given_voters import ordinal_matrix
 
     print(
@@ -302,7 +304,8 @@ def mnist_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
-    from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier, StumpVoters
+    from laconic import CqBoostClassifier
+    from laconic.votes import KernelVoters, MinCqClassifier, StumpVoters
     from laconic.votes.kernel_voters import WIDTHS
 
     folds = StratifiedKFold(3, shuffle=True, random_state=0)

@@ -253,7 +253,7 @@ def decision_zone(rows: Measured, k: int, cut: float) -> tuple[float, float]:
 
 def _bins(hit: NDArray[Any], q: Floats, n_bins: int) -> dict[str, list[float]]:
     shown = ReliabilityDisplay.from_predictions(
-        hit, q, n_bins=n_bins, strategy="expected", pos_label=1, labels=np.array([0, 1])
+        hit, q, n_bins=n_bins, strategy="expected", positive=1, labels=np.array([0, 1])
     )
     names = ("predicted", "observed", "lower", "upper", "rows")
     return {name: getattr(shown, name).tolist() for name in names}

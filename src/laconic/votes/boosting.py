@@ -316,7 +316,7 @@ class LPBoostClassifier(_RivalClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from laconic import LPBoostClassifier
+    >>> from laconic.votes import LPBoostClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = LPBoostClassifier(nu=0.2).fit(X, y)
     >>> model.score(X, y) > 0.95, model.zero_vote_
@@ -371,7 +371,7 @@ class CGBoostClassifier(_RivalClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from laconic import CGBoostClassifier
+    >>> from laconic.votes import CGBoostClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> CGBoostClassifier(C=0.01).fit(X, y).score(X, y) > 0.95
     True
@@ -431,7 +431,7 @@ class CBBoostClassifier(_RivalClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from laconic import CBBoostClassifier
+    >>> from laconic.votes import CBBoostClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> CBBoostClassifier(n_rounds=50).fit(X, y).score(X, y) > 0.95
     True

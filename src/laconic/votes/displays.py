@@ -9,16 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
-from laconic.core.drawing import ALARM, INK, LINES, QUIET, axes, label, legend
+from laconic.core import drawing as theme
 from laconic.votes.criterion import MarginMoments
 
-
-def _frame(columns: dict[str, Any]) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        return columns
-    return pd.DataFrame(columns)
+__all__ = ["VoteCurveDisplay", "VoteRiskDisplay", "VoteRulesDisplay"]
 
 
 def _signs(estimator: Any, y: Any) -> Floats:
@@ -33,10 +27,10 @@ def _risk(margins: Floats, signs: Floats) -> float:
 
 
 @dataclass
-class VoteCurveDisplay:
+class VoteCurveDisplay(theme.Display):
     """Risk and C-bound against the number of voters, on training and test rows.
 
-    Parameters
+    Attributes
     ----------
     n_voters : array
     train_risk, test_risk, train_c_bound, test_c_bound : arrays of the same length
@@ -44,7 +38,7 @@ class VoteCurveDisplay:
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from laconic import CqBoostClassifier, VoteCurveDisplay
+    >>> from laconic import CqBoostClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CqBoostClassifier(mu="least-squares", max_voters=4, staged=True)
     >>> model = model.fit(X[::2], y[::2])
@@ -73,34 +67,25 @@ class VoteCurveDisplay:
         counts = np.array([len(weights) for _, weights in estimator.votes_[0].stages])
         return cls(counts, *(np.array(column) for column in columns))
 
-    def frame(self) -> Any:
-        """The curves as columns."""
-        return _frame(dict(vars(self)))
-
-    def plot(self, ax: Any = None) -> VoteCurveDisplay:
+    def _draw(self, ax: Any) -> tuple[str, str]:
         """Lines for the risks, dashes for the C-bounds."""
-        ax = axes(ax)
-        ax.plot(self.n_voters, self.train_risk, color=LINES[0], label="risk, training rows")
-        ax.plot(self.n_voters, self.test_risk, color=LINES[1], label="risk, test rows")
-        dashes = {"linestyle": "--", "linewidth": 1.2}
-        ax.plot(
-            self.n_voters, self.train_c_bound, color=LINES[0], label="C-bound, training", **dashes
-        )
-        ax.plot(self.n_voters, self.test_c_bound, color=LINES[1], label="C-bound, test", **dashes)
+        for what, dashes in (("risk", "-"), ("c_bound", "--")):
+            for k, rows in enumerate(("train", "test")):
+                values = getattr(self, f"{rows}_{what}")
+                name = f"{what.replace('c_bound', 'C-bound')}, {rows} rows"
+                ax.plot(self.n_voters, values, dashes, color=theme.LINES[k], label=name)
         ax.set_ylim(bottom=0)
-        label(ax, "voters in the vote", "risk")
-        legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return "voters in the vote", "risk"
 
 
 @dataclass
-class VoteRiskDisplay:
+class VoteRiskDisplay(theme.Display):
     """Risk of votes against half of 1 - mean margin (Gibbs risk) and against their C-bound.
 
-    Figure 1 of the slides: the second predicts the risk far better than the first.
+    Figure 1 of the slides: the second predicts the risk far better than the first. Below the
+    diagonal a bound holds.
 
-    Parameters
+    Attributes
     ----------
     risk, gibbs_risk, c_bound : arrays, one entry per vote
     """
@@ -130,29 +115,20 @@ class VoteRiskDisplay:
         votes = np.column_stack(list(estimator.staged_vote(X)))
         return cls.from_predictions(_signs(estimator, y), votes)
 
-    def frame(self) -> Any:
-        """The points as columns."""
-        return _frame(dict(vars(self)))
-
-    def plot(self, ax: Any = None) -> VoteRiskDisplay:
-        """Both relations on one axis; below the diagonal a bound holds."""
-        ax = axes(ax)
-        ax.plot([0, 1], [0, 1], color=QUIET, linewidth=0.8)
-        ax.scatter(self.gibbs_risk, self.risk, s=14, color=LINES[1], label="Gibbs risk")
-        ax.scatter(self.c_bound, self.risk, s=14, color=LINES[0], label="C-bound")
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        theme.diagonal(ax)
+        ax.scatter(self.gibbs_risk, self.risk, s=14, color=theme.LINES[1], label="Gibbs risk")
+        ax.scatter(self.c_bound, self.risk, s=14, color=theme.LINES[0], label="C-bound")
         ax.set_xlim(0, 1)
         ax.set_ylim(0, max(0.05, 1.1 * float(self.risk.max())))
-        label(ax, "Gibbs risk or C-bound", "risk of the vote")
-        legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return "Gibbs risk or C-bound", "risk of the vote"
 
 
 @dataclass
-class VoteRulesDisplay:
+class VoteRulesDisplay(theme.Display):
     """The vote as a list of rules, heaviest first.
 
-    Parameters
+    Attributes
     ----------
     weights : array
     rules : list of str
@@ -167,18 +143,14 @@ class VoteRulesDisplay:
         found = estimator.rules()[:max_rules]
         return cls(np.array([w for w, _ in found]), [rule for _, rule in found])
 
-    def frame(self) -> Any:
-        """Weights and rules as columns."""
-        return _frame({"weight": self.weights, "rule": self.rules})
+    def _columns(self) -> dict[str, Any]:
+        return {"weight": self.weights, "rule": self.rules}
 
-    def plot(self, ax: Any = None) -> VoteRulesDisplay:
-        """One bar per rule."""
-        ax = axes(ax)
+    def _draw(self, ax: Any) -> tuple[str, str]:
+        """One bar per rule; those against the class are in the colour of alarm."""
         place = np.arange(len(self.rules))[::-1]
         against = [": never" in r or r == "never" for r in self.rules]
-        colours = [ALARM if no else LINES[0] for no in against]
+        colours = [theme.ALARM if no else theme.LINES[0] for no in against]
         ax.barh(place, self.weights, color=colours, height=0.7)
-        ax.set_yticks(place, self.rules, color=INK)
-        label(ax, "weight", "")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        ax.set_yticks(place, self.rules, color=theme.INK)
+        return "weight", ""

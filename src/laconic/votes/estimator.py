@@ -452,7 +452,7 @@ class MinCqClassifier(MomentVoteClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from laconic import MinCqClassifier
+    >>> from laconic.votes import MinCqClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> MinCqClassifier(mu=0.1, mu_unit="share").fit(X, y).score(X, y) > 0.95
     True

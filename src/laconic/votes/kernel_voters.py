@@ -44,7 +44,8 @@ class KernelVoters:
 
     Examples
     --------
-    >>> from laconic import CqBoostClassifier, KernelVoters
+    >>> from laconic import CqBoostClassifier
+    >>> from laconic.votes import KernelVoters
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(120, noise=0.2, random_state=0)
     >>> model = CqBoostClassifier(KernelVoters(gamma=2.0)).fit(X, y)

@@ -248,7 +248,8 @@ class StumpVoters:
 
     Examples
     --------
-    >>> from laconic import CqBoostClassifier, StumpVoters
+    >>> from laconic import CqBoostClassifier
+    >>> from laconic.votes import StumpVoters
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
     >>> model = CqBoostClassifier(StumpVoters("midpoints"), mu="least-squares").fit(X, y)
     >>> print(model.voters_[0])
