@@ -130,7 +130,7 @@ def test_a_sum_of_certificates_only_where_all_have_one(payments):
     both = BlendedClassifier([BAYES, laconic.SparseRulesClassifier(random_state=0)]).fit(*payments)
     gaps = [own.duality_gap_ for own in both.estimators_]
     assert both.duality_gap_ == pytest.approx(sum(gaps))
-    searched = laconic.SelectiveNaiveBayes(n_starts=1, random_state=0)
+    searched = laconic.bayes.SelectiveNaiveBayes(n_starts=1, random_state=0)
     assert not hasattr(BlendedClassifier([PLAIN, searched]).fit(*payments), "duality_gap_")
 
 
