@@ -264,7 +264,6 @@ def test_one_file_may_be_scanned_too_and_models_that_cannot_say_so(
         (["{}", "--target", "lable"], "target='lable' is not a column of the rows"),
         (["{}", "--target", "label", "--model", "scorecard"], "those that fit from a scan are"),
         (["{}", "--target", "label", "--cost", "fn=2", "--positive", "7"], "the classes are 0, 1"),
-        (["{}", "--target", "label", "--separator", ";"], "--separator and --encoding are for one"),
         (
             ["{}", "--target", "label", "--cluster", "tcp://127.0.0.1:9"],
             "No scheduler answers at tcp://127.0.0.1:9",

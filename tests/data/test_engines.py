@@ -23,7 +23,7 @@ from laconic import (
     scan,
 )
 from laconic.bayes import SelectiveNaiveBayes
-from laconic.data.tables.files import UnreadableFileError
+from laconic.data.tables.text import UnreadableFileError
 from laconic.votes import MinCqClassifier
 from scan_rows import NUMBERS, in_files, payments
 

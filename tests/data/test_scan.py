@@ -25,7 +25,7 @@ from laconic import (
     scan,
 )
 from laconic.bayes import SelectiveNaiveBayes
-from laconic.data.tables.files import UnreadableFileError
+from laconic.data.tables.text import UnreadableFileError
 from laconic.minimax import MinimaxPriorClassifier
 from laconic.votes import LPBoostClassifier, MinCqClassifier, StumpVoters
 from scan_rows import NUMBERS

@@ -18,7 +18,7 @@ from laconic import (
 from laconic.data.scan.block_cache import BlockCache, Packed, narrow
 from laconic.data.scan.files import ChangedFileError
 from laconic.data.source import ArraySource
-from laconic.data.tables.files import UnreadableFileError
+from laconic.data.tables.text import UnreadableFileError
 from laconic.data.value_tables import column_tables, numeric_table
 from scan_rows import NUMBERS
 

@@ -150,6 +150,7 @@ def fit(
     250,000 are held out.
     """
     from laconic.data.scan.files import names_many
+    from laconic.data.tables.text import TextFormat
     from laconic.job.scan import run_scan_job
     from laconic.job.table import JobOptions
 
@@ -159,10 +160,11 @@ def fit(
     )  # fmt: skip
     title = f"{target} in {Path(data).name}"
     if cluster is not None or scan or names_many(data):
-        if separator is not None or encoding is not None:
-            raise ValueError("--separator and --encoding are for one CSV file read into memory.")
+        text = TextFormat(separator, encoding)
         _print_result(
-            lambda: run_scan_job(data, target, options, cluster=cluster, out=out, title=title),
+            lambda: run_scan_job(
+                data, target, options, text, cluster=cluster, out=out, title=title
+            ),
             options,
             as_json=as_json,
         )
@@ -226,7 +228,7 @@ def predict(
 
     Rows are read and written in chunks: the table may be larger than memory.
     """
-    from laconic.data.tables.files import TextFormat
+    from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
     from laconic.job.scoring import write_predictions
 
@@ -251,7 +253,7 @@ def explain(
     encoding: EncodingOption = None,
 ) -> None:
     """Why each row is decided as it is: the terms that move its score most, exactly."""
-    from laconic.data.tables.files import TextFormat
+    from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load, read_content
     from laconic.job.scoring import model_in_words, write_reasons
 
@@ -351,7 +353,8 @@ def _complain(message: str) -> None:
 def _labelled(
     data: str, target: str, separator: str | None, encoding: str | None
 ) -> tuple[Table, Any]:
-    from laconic.data.tables.files import TextFormat, read_table, split_target
+    from laconic.data.tables.files import read_table, split_target
+    from laconic.data.tables.text import TextFormat
 
     return split_target(read_table(data, TextFormat(separator, encoding)), target)
 

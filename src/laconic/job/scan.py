@@ -15,6 +15,7 @@ from laconic.core.progress import report_step
 from laconic.data.scan.scan import Scan, scan
 from laconic.data.scan.survey import read_labels
 from laconic.data.tables.columns import Schema
+from laconic.data.tables.text import TextFormat
 from laconic.decide.estimator import DecisionClassifier
 from laconic.job.table import (
     TEST_SHARE,
@@ -34,10 +35,18 @@ MOST_TEST_ROWS = 250_000
 
 
 def run_scan_job(
-    data: str, target: str, options: JobOptions, *, cluster: str | None, out: Path, title: str
+    data: str,
+    target: str,
+    options: JobOptions,
+    text: TextFormat,
+    *,
+    cluster: str | None,
+    out: Path,
+    title: str,
 ) -> JobResult:
     """Hold rows out, choose on a sample of the others, fit on all of them, measure, write."""
-    with following(scan(data, target, cluster=cluster)) as rows:
+    rows = scan(data, target, cluster=cluster, separator=text.separator, encoding=text.encoding)
+    with following(rows):
         share = min(TEST_SHARE, MOST_TEST_ROWS / rows.n_given)
         report_step("drawing the rows held out", 0.0)
         training, frame = rows.hold_out(share, options.seed)

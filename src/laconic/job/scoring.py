@@ -7,7 +7,6 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,9 +17,9 @@ from laconic.core.explanation import cell_text
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term, linear_score
 from laconic.core.progress import Step
 from laconic.data.scan.files import find_files, names_many
-from laconic.data.tables.chunks import read_chunks
+from laconic.data.tables.chunks import CHUNK_ROWS, read_chunks, typed
 from laconic.data.tables.columns import Table
-from laconic.data.tables.files import TextFormat
+from laconic.data.tables.text import TextFormat, name_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.export.atomic import replacing
 from laconic.linear.form import LinearScore
@@ -35,9 +34,30 @@ def _output(path: Path | None) -> Iterator[IO[str]]:
         yield stream
 
 
-def _kinds(model: DecisionClassifier) -> dict[str, str]:
+def _rows_and_keys(
+    model: DecisionClassifier,
+    data: str | Path,
+    text: TextFormat,
+    key: tuple[str, ...],
+    chunk_rows: int = CHUNK_ROWS,
+) -> Iterator[tuple[Any, list[list[Any]]]]:
+    """What the model reads of each chunk, and the key columns as they stand in the file."""
     schema = model.estimator_.schema_
-    return dict(zip(schema.names, schema.kinds, strict=True))
+    kinds = dict(zip(schema.names, schema.kinds, strict=True))
+    for path in find_files(data) if names_many(data) else [data]:
+        wanted = [*kinds, *key]
+        for chunk in read_chunks(path, text, columns=wanted, chunk_rows=chunk_rows):
+            yield typed(chunk, kinds, name_of(path)), [_as_list(chunk[name]) for name in key]
+
+
+def _refuse_twice(names: list[str]) -> None:
+    """A name that would stand twice in the output: two keys, or a key called like a result."""
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"--key {twice[0]}: the output would have two columns of this name; rename the column "
+            "of the table, or leave it out."
+        )
 
 
 def _text_line(cells: list[Any]) -> str:
@@ -65,21 +85,18 @@ def write_predictions(
         labels.append(model.reject_label_)
     said = _quoted(labels)
     n_rows = 0
-    files = find_files(data) if names_many(data) else [data]
-    chunks = chain.from_iterable(read_chunks(f, _kinds(model), text, keep=key) for f in files)
+    heads = [*key, *(f"probability of {name}" for name in model.classes_), "decision"]
+    _refuse_twice(heads)
     with _output(out) as stream:
-        names = [f"probability of {name}" for name in model.classes_]
-        stream.write(_text_line([*key, *names, "decision"]))
-        for chunk in chunks:
-            keys = [_as_list(chunk[name]) for name in key]
-            rows = _without(chunk, key, _kinds(model))
+        stream.write(_text_line(heads))
+        for rows, keys in _rows_and_keys(model, data, text, key):
             proba, decided = decide(model, rows)
             columns = [list(map(repr, column)) for column in proba.T.tolist()]
             lines = zip(*columns, [said[d] for d in decided.tolist()], strict=True)
             if key:
-                heads = [_text_line(list(own)).rstrip("\n") for own in zip(*keys, strict=True)]
+                own = [_text_line(list(cells)).rstrip("\n") for cells in zip(*keys, strict=True)]
                 stream.write(
-                    "".join([f"{h},{','.join(c)}\n" for h, c in zip(heads, lines, strict=True)])
+                    "".join([f"{k},{','.join(c)}\n" for k, c in zip(own, lines, strict=True)])
                 )
             else:
                 stream.write("".join([",".join(cells) + "\n" for cells in lines]))
@@ -104,14 +121,6 @@ def decide(model: DecisionClassifier, rows: Any) -> tuple[NDArray[np.float64], N
 def _as_list(column: Any) -> list[Any]:
     cells = column.to_list() if hasattr(column, "to_list") else list(column)
     return ["" if cell is None or cell != cell else cell for cell in cells]
-
-
-def _without(chunk: Any, key: tuple[str, ...], kinds: dict[str, str]) -> Any:
-    if not key or all(name in kinds for name in key):
-        return chunk
-    if isinstance(chunk, dict):
-        return {name: chunk[name] for name in kinds}
-    return chunk.select(list(kinds))
 
 
 def additive_of(model: DecisionClassifier) -> AdditiveScore:
@@ -144,13 +153,15 @@ def write_reasons(
     if n_reasons < 1:
         raise ValueError("--reasons must be at least 1.")
     names = [" x ".join(term.columns) for term in form.terms]
-    heads = [w for k in range(1, n_reasons + 1) for w in (f"reason {k}", f"value {k}", f"adds {k}")]
+    heads = [*(key or ("row",)), "decision", "score"]
+    heads += [
+        w for k in range(1, n_reasons + 1) for w in (f"reason {k}", f"value {k}", f"adds {k}")
+    ]
+    _refuse_twice(heads)
     number = 0
     with _output(out) as stream:
-        stream.write(_text_line([*(key or ("row",)), "decision", "score", *heads]))
-        for chunk in read_chunks(data, _kinds(model), text, keep=key, chunk_rows=16_384):
-            keys = [_as_list(chunk[name]) for name in key]
-            rows = _without(chunk, key, _kinds(model))
+        stream.write(_text_line(heads))
+        for rows, keys in _rows_and_keys(model, data, text, key, chunk_rows=16_384):
             _, decided = decide(model, rows)
             table = model.estimator_._read_rows(rows)
             moved, score = _moved(form, table, decided, model.classes_)

@@ -15,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from laconic.choose.estimator import LaconicClassifier
 from laconic.core.progress import report_step
 from laconic.data.tables.columns import Table
-from laconic.data.tables.files import TextFormat, csv_rows, header_of
+from laconic.data.tables.text import TextFormat, csv_rows, header_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.export.atomic import write_atomically
 from laconic.export.model_file import save

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from laconic.data.scan.block_cache import ScratchFolder
-from laconic.data.tables.files import MISSING_TEXTS, UnreadableFileError
+from laconic.data.tables.cells import cleaned, looks
+from laconic.data.tables.chunks import ARROW, BINARY, CHUNK_ROWS, polars_or_none, read_chunks
 from laconic.data.tables.kinds import shown
+from laconic.data.tables.text import TextFormat, UnreadableFileError
 
-PARQUET = frozenset({".parquet", ".pq"})
-ARROW = frozenset({".arrow", ".feather", ".ipc"})
 _TAIL = 1 << 16
 """Bytes at the end of a file that are compared between passes: they hold the list of row groups."""
 
@@ -27,12 +27,11 @@ class ChangedFileError(UnreadableFileError):
 
 def polars() -> Any:
     """The polars module, or a sentence that says how to get it."""
-    try:
-        import polars as pl
-    except ImportError as error:
+    pl = polars_or_none()
+    if pl is None:
         raise ImportError(
             "Scanning files needs polars; install laconic[stream], or read the rows into memory."
-        ) from error
+        )
     return pl
 
 
@@ -161,7 +160,7 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     if isinstance(source, str | Path):
         text = os.fspath(source)
         if Path(text).is_dir():
-            known = PARQUET | ARROW | {".csv", ".tsv"}
+            known = BINARY | {".csv", ".tsv"}
             found = sorted(p for p in Path(text).iterdir() if p.suffix.lower() in known)
         elif Path(text).exists():
             found = [Path(text)]
@@ -176,35 +175,60 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def file_rows(paths: Sequence[Path], group_rows: int, *, shared: bool) -> FileRows:
-    """Rows of Parquet or Arrow files; others are first copied, once, to temporary Parquet."""
-    if all(path.suffix.lower() in PARQUET | ARROW for path in paths):
+def file_rows(paths: Sequence[Path], *, shared: bool, text: TextFormat | None = None) -> FileRows:
+    """Rows of Parquet or Arrow files; text files are first copied, once, to temporary Parquet."""
+    texts = [path for path in paths if path.suffix.lower() not in BINARY]
+    if not texts:
         return FileRows.of(paths)
     if shared:
         raise ValueError(
-            f"A cluster reads Parquet or Arrow files, and {paths[0]} is neither; convert it to "
+            f"A cluster reads Parquet or Arrow files, and {texts[0]} is neither; convert it to "
             "Parquet first, where every worker can read it."
         )
+    folder = ScratchFolder("rows")
+    copies = _spooled_texts(texts, text, folder.path)
+    parts = [part for path in paths for part in copies.get(path, [path])]
+    return FileRows.of(parts, held=folder)
+
+
+def _spooled_texts(
+    paths: Sequence[Path], text: TextFormat | None, folder: Path
+) -> dict[Path, list[Path]]:
+    """Parquet copies of text files, in parts of a chunk each, read as ``read_table`` reads them.
+
+    Whether a column is one of numbers is known at the end: the texts are written first, then
+    their numbers, part by part, so that memory is bounded and Ctrl-C is answered at once.
+    """
     pl = polars()
-    try:
-        frame = pl.concat([_lazy_text(path) for path in paths], how="vertical_relaxed")
-        return spooled_rows(frame, group_rows)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(paths[0], error) from error
+    parts: dict[Path, list[Path]] = {path: [] for path in paths}
+    plain: dict[str, bool] = {}
+    whole: dict[str, bool] = {}
+    number = 0
+    for path in paths:
+        for chunk in read_chunks(path, text, chunk_rows=CHUNK_ROWS):
+            frame = chunk.with_columns(cleaned(chunk[column]) for column in chunk.columns)
+            for column in frame.columns:
+                numbers, integers = looks(frame[column])
+                integers = integers and not frame[column].null_count()
+                plain[column] = plain.get(column, True) and numbers
+                whole[column] = whole.get(column, True) and integers
+            part = folder / f"{number}.parquet"
+            frame.write_parquet(part, compression="lz4")
+            parts[path].append(part)
+            number += 1
+        if not parts[path]:
+            raise UnreadableFileError(f"{path.name} has a header and no rows.")
+    kinds = {c: pl.Int64 if whole[c] else pl.Float64 for c in plain if plain[c]}
+    return {path: [_with_numbers(pl, part, kinds) for part in own] for path, own in parts.items()}
 
 
-def _lazy_text(path: Path) -> Any:
-    if path.suffix.lower() in PARQUET | ARROW:
-        return _lazy(path)
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline()
-    return polars().scan_csv(
-        path,
-        separator=max(",;\t|", key=header.count),
-        null_values=sorted(MISSING_TEXTS),
-        infer_schema_length=None,
-        glob=False,
-    )
+def _with_numbers(pl: Any, part: Path, kinds: dict[str, Any]) -> Path:
+    frame = pl.read_parquet(part)
+    casts = {column: kind for column, kind in kinds.items() if column in frame.columns}
+    typed = part.with_name(f"typed-{part.name}")
+    frame.cast(casts).write_parquet(typed, compression="lz4")
+    part.unlink()
+    return typed
 
 
 def spooled_rows(frame: Any, group_rows: int) -> FileRows:

@@ -35,6 +35,7 @@ from laconic.data.scan.plan import (
 from laconic.data.scan.survey import Survey, read_labels, read_weight
 from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, Block, ordered_sum
 from laconic.data.tables.kinds import shown
+from laconic.data.tables.text import TextFormat
 
 
 class Engine(Protocol):
@@ -206,6 +207,8 @@ def scan(
     cluster: Any = None,
     block_rows: int = BLOCK_ROWS,
     cache_bytes: int = CACHE_BYTES,
+    separator: str | None = None,
+    encoding: str | None = None,
 ) -> Scan:
     """Rows to fit on or to predict, without reading them into memory.
 
@@ -228,6 +231,8 @@ def scan(
     cache_bytes : int, default=2**29
         Memory that a process may use to keep encoded blocks between passes; the rest goes to a
         temporary folder.
+    separator, encoding : str, optional
+        Of CSV files; found out from the first lines by default.
 
     Returns
     -------
@@ -247,7 +252,8 @@ def scan(
     [2000]
     """
     shared = cluster is not None
-    rows = _rows(source, RUN_BLOCKS * block_rows, shared=shared)
+    text = TextFormat(separator, encoding)
+    rows = _rows(source, RUN_BLOCKS * block_rows, text, shared=shared)
     known = rows.columns
     for role, name in (("target", target), ("weight", weight)):
         if name is not None and name not in known:
@@ -280,13 +286,13 @@ def _engine(cluster: Any) -> Engine:
     return Cluster.of(cluster)
 
 
-def _rows(source: Any, group_rows: int, *, shared: bool) -> Rows:
+def _rows(source: Any, group_rows: int, text: TextFormat, *, shared: bool) -> Rows:
     if isinstance(source, str | Path) or (
         isinstance(source, list | tuple)
         and source
         and all(isinstance(item, str | Path) for item in source)
     ):
-        return file_rows(find_files(source), group_rows, shared=shared)
+        return file_rows(find_files(source), shared=shared, text=text)
     if shared:
         raise ValueError(
             f"A cluster reads files, and {type(source).__name__} lies in this process; write it "

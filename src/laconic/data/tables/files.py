@@ -1,227 +1,63 @@
-"""Text tables as they come: plain, packed or piped, in any encoding and with any separator."""
+"""Tables from files, read into memory, and the column to predict taken out of them."""
 
 from __future__ import annotations
 
-import csv
 import difflib
-import gzip
-import io
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.data.tables.cells import cleaned, looks, plain_numbers
+from laconic.data.tables.chunks import is_text, polars_or_none, read_chunks
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import shown
+from laconic.data.tables.text import TextFormat, UnreadableFileError, name_of
 
-MISSING_TEXTS = frozenset(
-    {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "Null", "None", "#N/A"}
-)
-SEPARATORS = ",;\t|"
-STDIN = "-"
-_SNIFFED = 65_536
-
-
-class UnreadableFileError(ValueError):
-    """The file cannot be read as a table; the sentence says why."""
-
-
-@dataclass(frozen=True)
-class TextFormat:
-    """How the text is written; None is found out from the file itself.
-
-    The separator is the most frequent of comma, semicolon, tab and bar in the header; the encoding
-    is UTF-8 unless the file starts with the mark of UTF-16.
-    """
-
-    separator: str | None = None
-    encoding: str | None = None
-
-
-def name_of(path: str | Path) -> str:
-    return "the standard input" if str(path) == STDIN else Path(path).name
-
-
-def first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
-
-
-@contextmanager
-def open_bytes(path: str | Path) -> Iterator[IO[bytes]]:
-    """The bytes of a file, unpacked; ``-`` is the standard input."""
-    if str(path) == STDIN:
-        yield sys.stdin.buffer
-        return
-    path = Path(path)
-    if not path.exists():
-        raise UnreadableFileError(f"{path} does not exist.")
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
-        with gzip.open(path, "rb") as packed:
-            yield packed  # type: ignore[misc]
-    elif suffix == ".zst":
-        with path.open("rb") as raw, _zstandard(path).stream_reader(raw) as packed:
-            yield packed
-    else:
-        with path.open("rb") as plain:
-            yield plain
-
-
-def _zstandard(path: Path) -> Any:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise UnreadableFileError(
-            f"{path.name} needs zstandard to be unpacked; install laconic[stream] or unpack it."
-        ) from error
-    return zstandard.ZstdDecompressor()
-
-
-def encoding_of(start: bytes) -> str:
-    """From the mark at the start of the file."""
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    return "utf-8-sig"
-
-
-def separator_of(header: str) -> str:
-    return max(SEPARATORS, key=header.count)
-
-
-@contextmanager
-def csv_rows(path: str | Path, text: TextFormat) -> Iterator[Iterator[list[str]]]:
-    """Rows of cells, the header first; problems become one sentence."""
-    try:
-        with open_bytes(path) as raw:
-            stream = io.BufferedReader(raw, _SNIFFED) if not hasattr(raw, "peek") else raw  # type: ignore[type-var]
-            encoding = text.encoding or encoding_of(stream.peek(4)[:4])
-            lines = io.TextIOWrapper(stream, encoding=encoding, newline="")
-            header = lines.readline()
-            separator = text.separator or separator_of(header)
-            first = csv.reader(io.StringIO(header, newline=""), delimiter=separator)
-            yield _joined(first, csv.reader(lines, delimiter=separator))
-            lines.detach()
-    except LookupError as error:
-        raise UnreadableFileError(f"{text.encoding!r} is no encoding that Python knows.") from error
-    except UnicodeDecodeError as error:
-        known = text.encoding or "UTF-8"
-        raise UnreadableFileError(
-            f"{name_of(path)} is not {known} text ({error.reason}); name its encoding with "
-            "--encoding, for instance cp1252."
-        ) from error
-    except UnreadableFileError:
-        raise
-    except (OSError, EOFError, csv.Error) as error:
-        raise UnreadableFileError(f"{name_of(path)} cannot be read: {first_line(error)}") from error
-    except Exception as error:
-        if type(error).__module__.split(".")[0] != "zstandard":
-            raise
-        raise UnreadableFileError(f"{name_of(path)} cannot be unpacked: {error}") from error
-
-
-def _joined(first: Iterator[list[str]], rest: Iterator[list[str]]) -> Iterator[list[str]]:
-    yield from first
-    yield from rest
-
-
-def header_of(rows: Iterator[list[str]], name: str) -> list[str]:
-    """The names of the columns, which must be there and differ."""
-    names = next(rows, [])
-    if not names:
-        raise UnreadableFileError(f"{name} is empty; the first line must name the columns.")
-    repeated = {text for text in names if names.count(text) > 1}
-    if repeated:
-        raise UnreadableFileError(
-            f"{name} names column {shown(sorted(repeated)[0])} more than once; rename one."
-        )
-    return names
-
-
-def refuse_ragged(row: list[str], names: list[str], line: int, name: str) -> None:
-    if len(row) != len(names):
-        raise UnreadableFileError(
-            f"{name}, line {line}: {len(row)} cells where the header names {len(names)} "
-            "columns; quote cells that hold the separator."
-        )
-
-
-def number_of(text: str) -> float:
-    if "_" in text:  # float() would read 1_000
-        raise ValueError(text)
-    return float(text)
-
-
-# Tables from files: CSV with the standard library, Parquet and Arrow with polars.
-
-
-BINARY = (".parquet", ".arrow", ".feather", ".ipc")
+MOST_CLASSES = 100
 
 
 def read_table(path: str | Path, text: TextFormat | None = None) -> Table:
     """Read a CSV (``.csv``, ``.tsv``, ``.txt``, also ``.gz`` and ``.zst``), Parquet or Arrow file.
 
     ``-`` is CSV on the standard input. A column of a CSV is numeric when every cell that is not
-    missing reads as a number.
+    missing is a plain number, and none has leading zeros.
     """
-    if Path(path).suffix.lower() in BINARY:
-        return _read_with_polars(Path(path))
-    name = name_of(path)
-    with csv_rows(path, text or TextFormat()) as rows:
-        names = header_of(rows, name)
-        columns = _columns_of(rows, names, name)
-    return Schema.learn(
-        {name: _typed(cells) for name, cells in zip(names, columns, strict=True)}
-    ).table
+    return Schema.learn(read_frame(path, text)).table
 
 
-def _read_with_polars(path: Path) -> Table:
-    try:
-        import polars as pl
-    except ImportError as error:
-        raise UnreadableFileError(
-            f"{path.name} needs polars to be read; install laconic[stream] or give a CSV file."
-        ) from error
-    if not path.exists():
-        raise UnreadableFileError(f"{path} does not exist.")
-    read = pl.read_parquet if path.suffix.lower() == ".parquet" else pl.read_ipc
-    try:
-        frame: Any = read(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise UnreadableFileError(f"{path.name} cannot be read: {first_line(error)}") from error
+def read_frame(path: str | Path, text: TextFormat | None = None) -> Any:
+    """The whole file: a polars frame, or a dict of columns where polars is not installed."""
+    chunks = list(read_chunks(path, text))
+    if not chunks:
+        header = "a header and no rows" if is_text(path) else "no rows"
+        raise UnreadableFileError(f"{name_of(path)} has {header}.")
+    if isinstance(chunks[0], dict):
+        return {
+            column: plain_column([cell for chunk in chunks for cell in chunk[column]])
+            for column in chunks[0]
+        }
+    frame = polars_or_none().concat(chunks)
     if not frame.height:
-        raise UnreadableFileError(f"{path.name} has no rows.")
-    return Schema.learn(frame).table
+        raise UnreadableFileError(f"{name_of(path)} has no rows.")
+    if is_text(path):
+        return frame.with_columns(plain_column(frame[column]) for column in frame.columns)
+    return frame
 
 
-def _columns_of(rows: Iterator[list[str]], names: list[str], name: str) -> list[list[str]]:
-    kept: list[list[str]] = []
-    for line, row in enumerate(rows, start=2):
-        if row:
-            refuse_ragged(row, names, line, name)
-            kept.append(row)
-    if not kept:
-        raise UnreadableFileError(f"{name} has a header and no rows.")
-    return [list(cells) for cells in zip(*kept, strict=True)]
+def plain_column(cells: Any) -> Any:
+    """Texts as they stand in a file, as numbers where all of them are, else cleaned.
 
-
-def _typed(cells: list[str]) -> list[Any]:
-    stripped = [cell.strip() for cell in cells]
-    values = [None if cell in MISSING_TEXTS else cell for cell in stripped]
-    try:
-        return [None if cell is None else number_of(cell) for cell in values]
-    except ValueError:
-        return values
-
-
-# The column to predict, taken out of a table as class labels.
-
-
-MOST_CLASSES = 100
+    >>> plain_column(["1", " NA", "2.5"]), plain_column(["1", "two"]), plain_column(["01", "02"])
+    (array([1. , nan, 2.5]), ['1', 'two'], ['01', '02'])
+    """
+    texts = cleaned(cells)
+    if not looks(texts)[0]:
+        return texts
+    if isinstance(texts, list):
+        return plain_numbers(texts)
+    return texts.cast(polars_or_none().Float64)
 
 
 def split_target(table: Table, target: str) -> tuple[Table, NDArray[np.str_]]:
