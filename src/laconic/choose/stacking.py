@@ -1,0 +1,148 @@
+r"""One convex problem weighs the members of a committee on rows that none of them was fitted on.
+
+With :math:`L_{mik}` the log-probability that member m gives class k of row i, the committee says
+
+.. math:: p_{ik} \propto \exp \sum_m v_m L_{mik}, \qquad v \ge 0, \; \sum_m v_m = 1
+
+(for two classes: the weighted mean of the log-odds). Its log loss is convex in v. The weights are
+shrunk towards one member, the centre c:
+
+.. math:: \min_v \; \sum_i w_i \Big[\log \sum_k e^{\sum_m v_m L_{mik}} - \sum_m v_m L_{m i y_i}\Big]
+          + \lambda (1 - v_c)
+
+so that the others enter only where held-out rows gain more than :math:`\lambda` nats by them: with
+few positives the committee stays with one member. The certificate is that of Frank and Wolfe: with
+g the gradient at v, no v is better by more than :math:`g \cdot v - \min_m g_m`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import nnls
+from scipy.special import logsumexp, softmax
+
+from laconic._typing import Floats, Ints
+from laconic.choose.tuning import STACK_PENALTY
+from laconic.core.solution import Solution, WhyStopped
+
+_TOL = 1e-7
+"""Relative gap at which the weights are settled: far below what held-out rows can tell."""
+
+_MOST_STEPS = 100
+
+
+@dataclass(frozen=True)
+class StackProblem:
+    """Log-probabilities (members, rows, classes), truth and weights of the rows, the centre."""
+
+    logs: Floats
+    y: Ints
+    weight: Floats
+    centre: int
+    penalty: float = STACK_PENALTY
+
+    def value(self, v: Floats) -> float:
+        """The penalised log loss."""
+        scores = np.tensordot(v, self.logs, axes=1)
+        own = scores[np.arange(len(self.y)), self.y]
+        loss = float(self.weight @ (logsumexp(scores, axis=1) - own))
+        return loss + self.penalty * (1.0 - float(v[self.centre]))
+
+    def derivatives(self, v: Floats) -> tuple[Floats, Floats]:
+        """Gradient and Hessian."""
+        proba = softmax(np.tensordot(v, self.logs, axes=1), axis=1)
+        mean = np.einsum("ik,mik->mi", proba, self.logs)
+        own = self.logs[:, np.arange(len(self.y)), self.y]
+        gradient = (mean - own) @ self.weight
+        gradient[self.centre] -= self.penalty
+        spread = (self.logs - mean[:, :, None]) * np.sqrt(self.weight[:, None] * proba)
+        flat = spread.reshape(len(self.logs), -1)
+        return gradient, flat @ flat.T
+
+    def on(self, rows: Ints) -> StackProblem:
+        """The same problem on some of the rows."""
+        return StackProblem(
+            self.logs[:, rows], self.y[rows], self.weight[rows], self.centre, self.penalty
+        )
+
+
+def solve_stack(problem: StackProblem, start: Floats | None = None) -> Solution:
+    """Weights of the members by Newton steps on the simplex, with their certificate.
+
+    >>> y = np.array([0, 1, 1, 0, 1])
+    >>> sure = np.where(y[:, None] == [0, 1], 0.9, 0.1)
+    >>> blind = np.full((5, 2), 0.5)
+    >>> found = solve_stack(StackProblem(np.log([blind, sure]), y, np.ones(5), 0, 0.1))
+    >>> found.point.round(6).tolist()
+    [0.0, 1.0]
+    """
+    v = _unit(len(problem.logs), problem.centre) if start is None else start
+    value, gap, step = problem.value(v), np.inf, 0
+    why: WhyStopped = "max_iter"
+    for step in range(_MOST_STEPS):
+        gradient, hessian = problem.derivatives(v)
+        gap = float(gradient @ v - gradient.min())
+        if gap <= _TOL * max(value, 1.0):
+            why = "gap"
+            break
+        towards = _quadratic_on_simplex(hessian, gradient, v) - v
+        fall, length = float(gradient @ towards), 1.0
+        now = problem.value(v + towards)
+        while now > value + 1e-4 * length * fall and length > 1e-10:
+            length /= 2.0
+            now = problem.value(v + length * towards)
+        if now >= value:
+            why = "stalled"
+            break
+        v, value = v + length * towards, now
+    return Solution(v, value, gap, step, why)
+
+
+def _unit(n: int, at: int) -> Floats:
+    v = np.zeros(n)
+    v[at] = 1.0
+    return v
+
+
+def _quadratic_on_simplex(hessian: Floats, gradient: Floats, v: Floats) -> Floats:
+    """The least of the quadratic model at v over the simplex, by non-negative least squares.
+
+    On the simplex |Ru - b|^2 = |Au|^2 with A = R - b 1', and the least of |Au|^2 + (1'u - 1)^2 over
+    u >= 0 is a multiple of the least of |Au|^2 over the simplex (Lawson and Hanson, 1974).
+    """
+    ridge = 1e-9 * max(float(np.trace(hessian)) / len(v), 1e-300)
+    factor = np.linalg.cholesky(hessian + ridge * np.eye(len(v))).T
+    target = factor @ v - np.linalg.solve(factor.T, gradient)
+    rows = factor - target[:, None]
+    rows /= max(float(np.abs(rows).max()), 1e-300)
+    found = nnls(np.vstack([rows, np.ones(len(v))]), np.append(np.zeros(len(v)), 1.0))[0]
+    return np.asarray(found / found.sum())
+
+
+def log_probabilities(proba: Floats, n_rows: int) -> Floats:
+    """Logarithms of probabilities that so many rows can tell from zero."""
+    least = 0.5 / (n_rows + 1.0)
+    return np.asarray(np.log(np.clip(proba, least, 1.0 - least)))
+
+
+def stacked(logs: Floats, v: Floats) -> Floats:
+    """Probabilities of the committee, from log-probabilities (members, rows, classes)."""
+    return np.asarray(softmax(np.tensordot(v, logs, axes=1), axis=1))
+
+
+def cross_fitted(problem: StackProblem, folds: Sequence[Ints], start: Floats) -> Floats:
+    """Probabilities of the committee for each row, with weights from the rows of other folds.
+
+    ``folds`` are the places of the rows of each fold; ``start`` are weights that only save time.
+    """
+    proba = np.full(problem.logs.shape[1:], np.nan)
+    for held_out in folds:
+        others = np.setdiff1d(np.arange(len(problem.y)), held_out)
+        if not len(others) or not len(held_out):
+            continue
+        v = solve_stack(problem.on(others), start).point
+        proba[held_out] = stacked(problem.logs[:, held_out], v)
+    return proba

@@ -1,0 +1,122 @@
+"""Weights of the committee: general solver, true certificate, shrinkage, cross-fitting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from laconic.choose.stacking import (
+    StackProblem,
+    cross_fitted,
+    log_probabilities,
+    solve_stack,
+    stacked,
+)
+
+
+def _problem(n_members, n_classes, seed, n_rows=200, penalty=2.0):
+    draw = np.random.default_rng(seed)
+    y = draw.integers(0, n_classes, n_rows)
+    truth = 1.5 * np.eye(n_classes)[y] + draw.normal(size=(n_rows, n_classes))
+    noise = draw.normal(size=(n_members, n_rows, n_classes))
+    scale = draw.uniform(0.2, 2.0, (n_members, 1, 1))
+    logs = log_softmax(scale * truth + noise * scale[::-1], axis=2)
+    if n_members > 3:
+        logs[3] = logs[2]  # the same member twice: the Hessian is singular
+    return StackProblem(logs, y, draw.uniform(0.5, 2.0, n_rows), 0, penalty)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_members", [2, 5, 12])
+@pytest.mark.parametrize("penalty", [0.0, 8.0])
+def test_weights_against_a_general_solver(n_members, n_classes, penalty):
+    problem = _problem(n_members, n_classes, n_members, penalty=penalty)
+    found = solve_stack(problem)
+    general = minimize(
+        problem.value,
+        np.full(n_members, 1.0 / n_members),
+        jac=lambda v: problem.derivatives(v)[0],
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * n_members,
+        constraints={"type": "eq", "fun": lambda v: v.sum() - 1.0},
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert found.converged
+    assert found.point.min() >= 0.0
+    assert found.point.sum() == pytest.approx(1.0)
+    assert found.value <= general.fun + 1e-6
+    assert found.value - found.gap <= general.fun
+
+
+def test_derivatives_by_differences():
+    problem = _problem(4, 3, 7)
+    v = np.array([0.1, 0.2, 0.3, 0.4])
+    gradient, hessian = problem.derivatives(v)
+    for m in range(4):
+        step = 1e-5 * np.eye(4)[m]
+        slope = (problem.value(v + step) - problem.value(v - step)) / 2e-5
+        assert gradient[m] == pytest.approx(slope, rel=1e-6)
+        bend = (problem.derivatives(v + step)[0] - problem.derivatives(v - step)[0]) / 2e-5
+        np.testing.assert_allclose(hessian[m], bend, rtol=1e-5, atol=1e-6)
+
+
+def test_the_gap_bounds_the_distance_wherever_the_weights_are():
+    problem = _problem(5, 2, 3)
+    best = solve_stack(problem).value
+    draw = np.random.default_rng(0)
+    for v in draw.dirichlet(np.ones(5), 50):
+        gradient, _ = problem.derivatives(v)
+        assert gradient @ v - gradient.min() >= problem.value(v) - best - 1e-9
+
+
+def test_a_gain_below_the_penalty_leaves_the_centre_alone():
+    draw = np.random.default_rng(0)
+    y = draw.integers(0, 2, 60)
+    members = [np.clip(0.5 + 0.3 * (2 * y - 1) + draw.normal(scale=0.2, size=60), 0.05, 0.95)
+               for _ in range(4)]  # fmt: skip
+    logs = np.log(np.stack([np.stack([1 - p, p], axis=1) for p in members]))
+    free = solve_stack(StackProblem(logs, y, np.ones(60), 1, 0.0))
+    gain = StackProblem(logs, y, np.ones(60), 1, 0.0).value(np.eye(4)[1]) - free.value
+    gradient, _ = StackProblem(logs, y, np.ones(60), 1, 0.0).derivatives(np.eye(4)[1])
+    enough = float(gradient[1] - gradient.min())
+    assert gain > 0.0
+    stays = solve_stack(StackProblem(logs, y, np.ones(60), 1, 1.01 * enough))
+    np.testing.assert_array_equal(stays.point, np.eye(4)[1])
+    moves = solve_stack(StackProblem(logs, y, np.ones(60), 1, 0.9 * enough))
+    assert moves.point[1] < 1.0
+    # the same rows ten times: the same penalty is now little
+    ten = StackProblem(np.tile(logs, (1, 10, 1)), np.tile(y, 10), np.ones(600), 1, 1.01 * enough)
+    assert solve_stack(ten).point[1] < 1.0
+
+
+def test_weights_of_rows_are_copies():
+    problem = _problem(4, 3, 5)
+    counts = np.random.default_rng(0).integers(1, 4, len(problem.y))
+    many = problem.on(np.repeat(np.arange(len(counts)), counts))
+    one = StackProblem(problem.logs, problem.y, problem.weight * counts, 0, problem.penalty)
+    assert solve_stack(one).value == pytest.approx(solve_stack(many).value, rel=1e-7)
+
+
+def test_cross_fitted_rows_do_not_see_their_own_labels():
+    problem = _problem(5, 2, 11, n_rows=100)
+    folds = [np.arange(f, 100, 5) for f in range(5)]
+    proba = cross_fitted(problem, folds, np.eye(5)[0])
+    v = solve_stack(problem.on(np.setdiff1d(np.arange(100), folds[2]))).point
+    np.testing.assert_allclose(proba[folds[2]], stacked(problem.logs[:, folds[2]], v), atol=1e-4)
+    flipped = problem.y.copy()
+    flipped[folds[2]] = 1 - flipped[folds[2]]
+    other = StackProblem(problem.logs, flipped, problem.weight, 0, problem.penalty)
+    again = cross_fitted(other, folds, np.eye(5)[0])
+    np.testing.assert_array_equal(again[folds[2]], proba[folds[2]])
+    assert not np.array_equal(again[folds[1]], proba[folds[1]])
+
+
+def test_two_classes_are_the_weighted_mean_of_log_odds():
+    p, q = np.array([0.2, 0.7]), np.array([0.6, 0.9])
+    logs = np.log([np.stack([1 - p, p], axis=1), np.stack([1 - q, q], axis=1)])
+    odds = 0.3 * np.log(p / (1 - p)) + 0.7 * np.log(q / (1 - q))
+    found = stacked(logs, np.array([0.3, 0.7]))[:, 1]
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-odds)))
+    assert log_probabilities(np.array([[0.0, 1.0]]), 9).tolist() == [[np.log(0.05), np.log(0.95)]]
