@@ -26,7 +26,7 @@ def test_two_classes_against_quadrature(p, k):
     np.testing.assert_allclose(found, [8 * missed, 8 * alarm], rtol=1e-6, atol=1e-12)
 
 
-@pytest.mark.parametrize("costs", [TWO, THREE, TWO + [[0.5, 0.5], [1.0, 1.0]]])
+@pytest.mark.parametrize("costs", [TWO, THREE, TWO + np.array([[0.5], [1.0]])])
 @pytest.mark.parametrize("reject", [None, 0.4])
 def test_the_limit_is_counting(costs, reject):
     draw = np.random.default_rng(0)

@@ -80,9 +80,9 @@ def solve_stack(problem: StackProblem, start: Floats | None = None) -> Solution:
     [0.0, 1.0]
     """
     v = _unit(len(problem.logs), problem.centre) if start is None else start
-    value, gap, step = problem.value(v), np.inf, 0
+    value, gap, n_steps = problem.value(v), np.inf, 0
     why: WhyStopped = "max_iter"
-    for step in range(_MOST_STEPS):
+    while n_steps < _MOST_STEPS:
         gradient, hessian = problem.derivatives(v)
         gap = float(gradient @ v - gradient.min())
         if gap <= _TOL * max(value, 1.0):
@@ -98,7 +98,8 @@ def solve_stack(problem: StackProblem, start: Floats | None = None) -> Solution:
             why = "stalled"
             break
         v, value = v + length * towards, now
-    return Solution(v, value, gap, step, why)
+        n_steps += 1
+    return Solution(v, value, gap, n_steps, why)
 
 
 def _unit(n: int, at: int) -> Floats:
