@@ -131,7 +131,8 @@ class TestSameOptimum:
         X, y, _, weight = problem(shape)
         y = y + 50.0
         K = rbf_kernel(X, gamma=0.4)
-        ours = ConvexRiskRegressor(loss, 0.7, C=C, kernel="rbf", gamma=0.4).fit(X, y, weight)
+        ours = ConvexRiskRegressor(loss, C, epsilon=0.7, kernel="rbf", gamma=0.4)
+        ours.fit(X, y, weight)
         expected = {
             "squared": lambda: least_squares(K, y, weight, C),
             "absolute": lambda: conic.least_absolute(features(K), y - 50.0, weight, C),

@@ -147,7 +147,7 @@ def test_bins_of_many_values_are_cut_where_the_rows_are():
     x = draw.normal(size=150_000)
     frame = pl.DataFrame({"x": x, "label": (x + draw.normal(size=len(x)) > 1).astype(int)})
     found = MinimaxClassifier(n_bins=4, cv=None).fit(scan(frame, "label"))
-    cuts = found.model_.coder.columns[0].cuts
+    cuts = found.model_.form.coder.columns[0].cuts
     np.testing.assert_allclose(cuts, np.quantile(x, [0.25, 0.5, 0.75]), atol=2e-3)
     label = frame["label"].to_numpy()
     counted = np.stack([np.bincount(np.searchsorted(cuts, x[label == k])) for k in (0, 1)])

@@ -9,7 +9,7 @@ from laconic.minimax.criterion import (
     DenseLaws,
     SparseLaws,
     bayes_costs,
-    checked_loss,
+    checked_costs,
     zero_one,
 )
 from laconic.minimax.prior_box import PriorBox
@@ -117,7 +117,7 @@ def test_two_classes_in_closed_form_and_by_bundle(n_profiles, kind):
 def test_two_classes_with_odd_losses(loss):
     draw = np.random.default_rng(7)
     law = DenseLaws(random_laws(draw, 60, 2, "counts"))
-    losses = checked_loss(loss, 2)
+    losses = checked_costs(loss, [0, 1])
     for box in (PriorBox.of(None, 2), PriorBox.of([[0.2, 0.4], [0, 1]], 2)):
         oracle = solve_minimax(law, losses, box, solver="lp")
         assert solve_minimax(law, losses, box).value == pytest.approx(oracle.value, abs=1e-9)
@@ -154,7 +154,7 @@ def test_the_box_of_one_prior_is_the_bayes_rule():
     draw = np.random.default_rng(1)
     laws = DenseLaws(random_laws(draw, 300, 4, "dense"))
     prior = draw.dirichlet(np.ones(4))
-    found = solve_minimax(laws, zero_one(4), PriorBox.point(prior))
+    found = solve_minimax(laws, zero_one(4), PriorBox(prior, prior))
     np.testing.assert_allclose(found.point, prior, atol=1e-12)
     assert found.value == pytest.approx(BayesRisk(laws, zero_one(4)).value(prior), abs=1e-12)
 
@@ -264,16 +264,16 @@ def test_a_deterministic_rule_can_be_far_from_minimax():
 @pytest.mark.parametrize(
     ("loss", "words"),
     [
-        ([[0, 1, 2], [1, 0, 2]], "square"),
+        ([[0, 1, 2], [1, 0, 2]], "have shape"),
         ([[0, -1], [1, 0]], "not negative"),
         ([[0, np.inf], [1, 0]], "finite"),
-        (np.zeros((3, 3)), "2 classes with rows"),
-        ([0, 1], "square"),
+        (np.zeros((3, 3)), "there are 2 classes"),
+        ([0, 1], "have shape"),
     ],
 )
 def test_bad_losses_are_refused_in_words(loss, words):
     with pytest.raises(ValueError, match=words):
-        checked_loss(loss, 2)
+        checked_costs(loss, [0, 1])
 
 
 def test_the_linear_program_is_for_small_tables():

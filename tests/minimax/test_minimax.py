@@ -53,7 +53,7 @@ SETTINGS = [
     {"binning": "modl"},
     {"smoothing": "nearest"},
     {"tie": "deterministic"},
-    {"loss": [[0, 1], [7, 0]]},
+    {"costs": [[0, 1], [7, 0]]},
     {"prior_bounds": {"rare": (0.05, 0.3)}},
 ]
 
@@ -94,7 +94,7 @@ def test_plain_frequencies_are_the_risks_of_the_training_rows():
     """Without smoothing, class_risks_ is what predict_proba loses on the training rows."""
     X, y = rare_rows(n_classes=3)
     loss = np.array([[0, 1, 2], [1, 0.1, 1], [5, 3, 0]])
-    model = MinimaxClassifier(loss=loss, smoothing="error", n_bins=5, cv=None).fit(X, y)
+    model = MinimaxClassifier(costs=loss, smoothing="error", n_bins=5, cv=None).fit(X, y)
     decided = model.predict_proba(X)
     for k in range(3):
         measured = (decided[y == k] @ loss[k]).mean()
@@ -192,8 +192,8 @@ def test_a_weight_is_a_repetition():
 
 def test_losses_may_be_named():
     X, y = rare_rows(500, share=0.2)
-    named = MinimaxClassifier(loss={"fp": 1, "fn": 7}, cv=None).fit(X, y)
-    plain = MinimaxClassifier(loss=[[0, 1], [7, 0]], cv=None).fit(X, y)
+    named = MinimaxClassifier(costs={"fp": 1, "fn": 7}, cv=None).fit(X, y)
+    plain = MinimaxClassifier(costs=[[0, 1], [7, 0]], cv=None).fit(X, y)
     assert named.minimax_risk_ == plain.minimax_risk_
 
 
@@ -212,7 +212,10 @@ def test_unseen_profiles():
     X, y = rare_rows(200)
     far = np.array([[X[:, 0].min(), X[:, 1].max()]])
     smooth = MinimaxClassifier(n_bins=12, cv=None).fit(X, y)
-    assert smooth.model_.index.find(smooth.model_.coder.codes(smooth._read_rows(far)))[0] == -1
+    assert (
+        smooth.model_.form.index.find(smooth.model_.form.coder.codes(smooth._read_rows(far)))[0]
+        == -1
+    )
     assert smooth.predict_proba(far).sum() == pytest.approx(1)
     nearest = MinimaxClassifier(n_bins=12, smoothing="nearest", cv=None).fit(X, y)
     assert nearest.predict_proba(far).sum() == pytest.approx(1)
@@ -258,9 +261,9 @@ def test_a_class_of_one_row_is_held_out_too():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"loss": [[0, -1], [1, 0]]}, "not negative"),
-        ({"loss": [[0, 1]]}, "square"),
-        ({"loss": np.ones((3, 3))}, "2 classes with rows"),
+        ({"costs": [[0, -1], [1, 0]]}, "not negative"),
+        ({"costs": [[0, 1]]}, "have shape"),
+        ({"costs": np.ones((3, 3))}, "there are 2 classes"),
         ({"prior_bounds": [[0.6, 1], [0.6, 1]]}, "exclude every class mix"),
         ({"prior_bounds": {9: (0, 1)}}, "has no rows"),
         ({"smoothing": 0.0}, "smoothing"),
@@ -356,7 +359,7 @@ def test_prior_classifier_with_frames_losses_and_bounds():
     numbers = X[["size", "count"]].fillna(0.0)
     loss = [[0, 5], [1, 0]]
     model = MinimaxPriorClassifier(
-        LogisticRegression(), loss=loss, prior_bounds={"rare": (0.1, 0.2)}, cv=3
+        LogisticRegression(), costs=loss, prior_bounds={"rare": (0.1, 0.2)}, cv=3
     ).fit(numbers, y)
     assert 0.1 <= model.least_favorable_prior_[0] <= 0.2
     shuffled = numbers[["count", "size"]].assign(extra=0)

@@ -62,7 +62,7 @@ def test_projection_satisfies_its_optimality_conditions(n_classes, seed, scale):
 
 def test_a_point_is_its_own_projection():
     prior = np.array([0.1, 0.2, 0.7])
-    np.testing.assert_allclose(PriorBox.point(prior).project(np.array([5.0, -3.0, 0.0])), prior)
+    np.testing.assert_allclose(PriorBox(prior, prior).project(np.array([5.0, -3.0, 0.0])), prior)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4, 9])

@@ -1,8 +1,9 @@
-"""Compiled sums over the ordered pairs of rows, O(n log L) for L distinct labels, O(n) memory.
+"""Compiled sums over the ordered pairs of rows, and the table of the exact k-means of a line.
 
-Rows come sorted by increasing score within each group; group g is ``start[g]:start[g + 1]`` and
-its labels are ranks 0..levels[g] - 1. A pair (i, j) counts when rank[i] > rank[j]. Sums over the
-rows of lower (or higher) rank are kept in a Fenwick tree over ranks while scores are swept.
+Pairs take O(n log L) for L distinct labels, and O(n) memory. Rows come sorted by increasing score
+within each group; group g is ``start[g]:start[g + 1]`` and its labels are ranks 0..levels[g] - 1. A
+pair (i, j) counts when rank[i] > rank[j]. Sums over the rows of lower (or higher) rank are kept in
+a Fenwick tree over ranks while scores are swept.
 """
 
 from __future__ import annotations
@@ -14,60 +15,38 @@ from laconic._typing import Floats, Ints
 
 
 @njit(cache=True)
-def losers_within(
-    f: Floats, rank: Ints, start: Ints, levels: Ints, V: Floats, tau: float
+def sums_within(
+    f: Floats, rank: Ints, start: Ints, levels: Ints, V: Floats, tau: float, winners: bool
 ) -> Floats:
-    """Row i: sum of ``V[j]`` over the j of its group with rank[j] < rank[i], f[i] - f[j] < tau."""
+    """Row e: sum of ``V[j]`` over the rows j that lose to e and whose score comes within tau.
+
+    j loses when rank[j] < rank[e], and comes within tau when f[e] - f[j] < tau. With ``winners``
+    the sums are over the rows that win against e: rank[j] > rank[e] and f[j] - f[e] < tau.
+    """
     n, q = V.shape
     out = np.zeros((n, q))
     tree = np.zeros((levels.max() + 1, q))
+    way = 1 if winners else -1
     for g in range(levels.size):
         size = levels[g]
         tree[: size + 1] = 0.0
         first, last = start[g], start[g + 1]
-        j = last - 1
-        for i in range(last - 1, first - 1, -1):
-            while j >= first and f[i] - f[j] < tau:
-                node = rank[j] + 1
+        # losers enter from the largest score down, winners from the smallest up
+        e = j = first if winners else last - 1
+        for _ in range(last - first):
+            while first <= j < last and way * (f[j] - f[e]) < tau:
+                node = size - rank[j] if winners else rank[j] + 1
                 while node <= size:
                     for c in range(q):
                         tree[node, c] += V[j, c]
                     node += node & -node
-                j -= 1
-            node = rank[i]
+                j += way
+            node = size - 1 - rank[e] if winners else rank[e]
             while node > 0:
                 for c in range(q):
-                    out[i, c] += tree[node, c]
+                    out[e, c] += tree[node, c]
                 node -= node & -node
-    return out
-
-
-@njit(cache=True)
-def winners_within(
-    f: Floats, rank: Ints, start: Ints, levels: Ints, V: Floats, tau: float
-) -> Floats:
-    """Row j: sum of ``V[i]`` over the i of its group with rank[i] > rank[j], f[i] - f[j] < tau."""
-    n, q = V.shape
-    out = np.zeros((n, q))
-    tree = np.zeros((levels.max() + 1, q))
-    for g in range(levels.size):
-        size = levels[g]
-        tree[: size + 1] = 0.0
-        first, last = start[g], start[g + 1]
-        i = first
-        for j in range(first, last):
-            while i < last and f[i] - f[j] < tau:
-                node = size - rank[i]
-                while node <= size:
-                    for c in range(q):
-                        tree[node, c] += V[i, c]
-                    node += node & -node
-                i += 1
-            node = size - 1 - rank[j]
-            while node > 0:
-                for c in range(q):
-                    out[j, c] += tree[node, c]
-                node -= node & -node
+            e += way
     return out
 
 
@@ -133,9 +112,6 @@ def exponential_sweep(
                         tree[node, c * degree + k] += V[e, c]
                 node += node & -node
     return out
-
-
-# Compiled kernel of the exact k-means of a line.
 
 
 @njit(cache=True)

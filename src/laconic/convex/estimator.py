@@ -1,23 +1,21 @@
-"""Convex risks over the functions of a kernel: what the classifier and the regressor share."""
+"""ConvexRiskClassifier: any convex loss of the margin, linear or on a kernel, certified."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, softmax
-from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats, Ints
-from laconic.convex.solver import solve_certified, solve_joint_logistic
+from laconic.convex.risk import ConvexRisk, shares_documentation
+from laconic.convex.solver import solve_joint_logistic
 from laconic.core.calibration import check_calibrated
 from laconic.core.contract import (
     Accepts,
-    Interval,
     ScannedTraining,
     StrOptions,
     TableClassifier,
@@ -31,87 +29,11 @@ from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource
-from laconic.kernel.fit import KernelProblem, fit_rows
-from laconic.kernel.form import KernelScore
 from laconic.linear.fit import ScanTask, fit_scanned
-
-RISK_CONSTRAINTS: dict[str, list[Any]] = {
-    "C": [Interval(Real, 0, None, closed="neither")],
-    "kernel": [StrOptions({"rbf", "poly", "linear", "precomputed"}), callable, None],
-    "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "coef0": [Interval(Real, 0, None, closed="left")],
-    "fit_intercept": ["boolean"],
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "warm_start": ["boolean"],
-    "cache_size": [Interval(Real, 0, None, closed="neither")],
-}
-
-_OF_A_KERNEL = (
-    "support_", "support_vectors_", "dual_coef_", "n_support_", "score_form_", "solver_", "gamma_",
-)  # fmt: skip
-
-
-class KernelRisk:
-    """An estimator whose ``kernel`` is None (linear) or names the space of its functions."""
-
-    kernel: Any
-    warm_start: bool
-    max_iter: int
-
-    @property
-    def _is_pairwise(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
-
-    def _refuse_warm_start(self) -> None:
-        if self.kernel is not None and self.warm_start:
-            raise ValueError(
-                "warm_start=True is for linear models: with a kernel, leave it False (or set "
-                "kernel=None)."
-            )
-
-    def _fit_kernel(
-        self, loss: ScoreLoss, table: Any, targets: list[Floats], weight: Floats, kept: Ints,
-        n_given: int,
-    ) -> list[Solution]:  # fmt: skip
-        """Solve each target's problem and keep the multipliers, named as SVC names them."""
-        problem = KernelProblem.of(self, table, weight, kept, n_given)
-        # one sweep of pair steps is cheaper than one Newton iteration
-        found = fit_rows(self, problem, loss, targets, weight, max_iter=10 * self.max_iter)
-        used = np.any([fit.slopes != 0 for fit in found.fits], axis=0) | found.expanded
-        kernel, vectors, coef = found.expansion()
-        self.gamma_ = kernel.gamma
-        self.solver_ = found.fits[0].solver
-        self.support_ = kept[used]
-        self.support_vectors_ = found.vectors(used)
-        self.dual_coef_ = found.multipliers()[:, used]
-        self._columns = kept[found.basis()] if self._is_pairwise else None
-        self._expansion = (kernel, vectors, coef)
-        if hasattr(self, "coef_"):
-            del self.coef_
-        remedy = "raise max_iter or tol, or scale X"
-        return [fit.solution.warn_if_short(type(self).__name__, remedy) for fit in found.fits]
-
-    def _forget_kernel(self) -> None:
-        for name in _OF_A_KERNEL:
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _store_form(self, classes: tuple[Any, ...], intercept: Floats, link: Any) -> None:
-        kernel, vectors, coef = self.__dict__.pop("_expansion")
-        self.score_form_ = KernelScore(classes, kernel, vectors, coef, intercept, link)
-
-    def _kernel_scores(self, matrix: Any) -> Floats:
-        """(rows, scores), from numbers or from the values of a precomputed kernel."""
-        return self.score_form_.score(matrix if self._columns is None else matrix[:, self._columns])
-
-
-# Classifiers for every convex loss, linear or on a kernel, with a certified duality gap.
-
 
 _SCORE_PER_LOG_ODDS = {"logistic": 1.0, "gray_zone": 1.0, "exponential": 0.5}
 """Losses whose best score is a multiple of the log-odds, hence gives probabilities."""
+_NO_ZONE = (0.0, 1.0)
 
 
 def _has_probabilities(model: ConvexRiskClassifier) -> bool:
@@ -120,7 +42,8 @@ def _has_probabilities(model: ConvexRiskClassifier) -> bool:
     return True
 
 
-class ConvexRiskClassifier(KernelRisk, TableClassifier):
+@shares_documentation
+class ConvexRiskClassifier(ConvexRisk, TableClassifier):
     """Linear or kernel classifier for a convex loss of the margin, with a certificate.
 
     Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i (w.x_i + b))`` by Newton's method with exact
@@ -135,49 +58,23 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         object of your own must have the methods of
         :class:`~laconic.core.protocol.ScoreLoss`, and is refused unless it is convex,
         differentiable at zero and decreasing there.
-    C : float, default=1.0
-        Weight of the losses.
+    (common parameters)
     multi_class : {"auto", "ovr", "joint"}, default="auto"
         With more than two classes: "ovr" fits each class against the rest and the largest score
         wins; "joint" minimises -log softmax (linear models of the logistic loss only); "auto" is
         "joint" where that is possible and "ovr" elsewhere.
-    kernel : {"rbf", "poly", "linear", "precomputed"}, callable or None, default=None
-        None is the linear model. "precomputed" takes the kernel matrix as X; a callable takes two
-        tables and returns one value per pair of rows.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", ``exp(-gamma |x - x'|^2)``, and "poly"; "scale" is 1 / (n_features * variance)
-        and "auto" 1 / n_features.
-    degree, coef0 : int and float, default=3 and 0.0
-        Of "poly", (gamma x.x' + coef0)^degree.
-    zone : tuple (p_min, p_max) or None, default=None
-        The gray zone, for ``loss="gray_zone"`` only. Decisions are then cut at its centre.
-    fit_intercept : bool, default=True
-        Add an intercept, which is not penalised.
-    tol : float, default=1e-8
-        The optimiser stops when the duality gap is at most ``tol`` times the objective.
-    max_iter : int, default=100
-        Newton iterations allowed; with a kernel ten times as many, or sweeps of pair steps.
-    warm_start : bool, default=False
-        Start from the coefficients of the previous fit; linear models only.
-    cache_size : float, default=500
-        Megabytes of kernel values kept in memory.
+    zone : tuple (p_min, p_max), default=(0.0, 1.0)
+        The gray zone, for ``loss="gray_zone"`` only; (0, 1) is no zone. Decisions are cut at its
+        centre.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Linear models only.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_, support_vectors_ : ndarray
-        With a kernel: places of the rows with a part in the model, and these rows.
-    dual_coef_ : ndarray of shape (1, n_support) or (n_classes, n_support)
-        With a kernel: ``dual_coef_ @ k(support_vectors_, x) + intercept_`` is the score (up to the
-        gap when ``solver_`` is "low-rank").
+    (common attributes)
     n_support_ : ndarray of shape (n_classes,)
         With a kernel.
-    score_form_ : KernelScore
-        With a kernel: what predicts.
-    solver_, gamma_ : str and float
-        With a kernel: the road taken, and the width used.
     duality_gap_ : ndarray of shape (1,) or (n_classes,)
         Each objective is at most this far above its minimum.
     objective_ : ndarray
@@ -207,50 +104,36 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
 
     _accepts = Accepts(categorical=False, missing=False, sparse=True, scan=True)
 
-    _parameter_constraints = {
-        "loss": [
-            StrOptions({*CLASSIFICATION_LOSSES, "gray_zone"}),
-            ScoreLoss,
-        ],
+    _parameter_constraints: dict[str, list[Any]] = {
+        **ConvexRisk._parameter_constraints,
+        "loss": [StrOptions({*CLASSIFICATION_LOSSES, "gray_zone"}), ScoreLoss],
         "multi_class": [StrOptions({"auto", "ovr", "joint"})],
-        "zone": [tuple, list, None],
-        **RISK_CONSTRAINTS,
+        "zone": [tuple, list],
     }
 
     def __init__(
         self,
         loss: Any = "logistic",
         C: float = 1.0,
+        *,
         multi_class: str = "auto",
         kernel: Any = None,
         gamma: Any = "scale",
         degree: int = 3,
         coef0: float = 0.0,
-        zone: tuple[float, float] | None = None,
+        zone: tuple[float, float] = _NO_ZONE,
         fit_intercept: bool = True,
         tol: float = 1e-8,
         max_iter: int = 100,
         warm_start: bool = False,
         cache_size: float = 500.0,
     ) -> None:
-        self.loss = loss
-        self.C = C
+        super().__init__(
+            loss, C, kernel, gamma, degree, coef0, fit_intercept, tol, max_iter, warm_start,
+            cache_size,
+        )  # fmt: skip
         self.multi_class = multi_class
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.zone = zone
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.cache_size = cache_size
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_pairwise
-        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ConvexRiskClassifier:
@@ -258,27 +141,45 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         loss = self._read_loss()
         self._refuse_warm_start()
         self._refuse_scan(self.kernel is None or not isinstance(X, Scan), " with a kernel")
-        n_given = len(y) if hasattr(y, "__len__") else 0
         training = self._read_training(X, y, sample_weight)
         if not training.in_memory:
-            return self._fit_scanned(training, loss)
-        matrix, weight = numbers_of(training.table), training.weight
-        sides, joint = self._sides(training.y), self._is_joint(len(self.classes_))
-        if self.kernel is not None:
-            n_given = n_given or training.n_rows
-            found = self._fit_kernel(loss, matrix, sides, weight, training.kept, n_given)
-            self._store_kernel(found, loss, training)
+            found = self._fit_scanned(training, loss)
+        elif self.kernel is None:
+            found = self._fit_linear(training, loss)
         else:
-            if joint:
-                found = [self._solve_joint(matrix, training.y, weight)]
-            else:
-                each = enumerate(sides)
-                found = [self._solve_one(loss, matrix, side, weight, k) for k, side in each]
-            self._store_linear(found, loss)
-        self._store_certificates(found)
+            self._is_joint(len(self.classes_))  # refuses what a kernel cannot do
+            n_given = len(y) if hasattr(y, "__len__") else training.n_rows
+            matrix, sides = numbers_of(training.table), self._sides(training.y)
+            found = self._fit_kernel(loss, matrix, sides, training.weight, training.kept, n_given)
+            self._store_kernel(found, loss, training)
+        self.duality_gap_ = np.array([solution.gap for solution in found])
+        self.objective_ = np.array([solution.value for solution in found])
+        self.n_iter_ = np.array([solution.n_iter for solution in found])
         return self
 
-    def _fit_scanned(self, training: ScannedTraining, loss: Any) -> ConvexRiskClassifier:
+    def _fit_linear(self, training: Training, loss: Any) -> list[Solution]:
+        matrix, weight = numbers_of(training.table), training.weight
+        sides = self._sides(training.y)
+        if self._is_joint(len(self.classes_)):
+            start = self._start(matrix.shape[1], len(self.classes_))
+            found = [
+                solve_joint_logistic(
+                    matrix, training.y, weight, C=self.C, fit_intercept=self.fit_intercept,
+                    tol=self.tol, max_iter=self.max_iter, start=start,
+                ).warn_if_short(type(self).__name__)
+            ]  # fmt: skip
+        else:
+            start = self._start(matrix.shape[1], len(sides))
+            found = [
+                self._solve(
+                    ArraySource(matrix, side, weight), loss, None if start is None else start[k]
+                )
+                for k, side in enumerate(sides)
+            ]
+        self._store_linear(found, loss)
+        return found
+
+    def _fit_scanned(self, training: ScannedTraining, loss: Any) -> list[Solution]:
         n_classes, width = len(self.classes_), len(training.table.names)
         self._refuse_scan(not self._is_joint(n_classes), ' with classes fitted jointly (not "ovr")')
         positives = [1] if n_classes == 2 else list(range(n_classes))
@@ -289,19 +190,22 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         fit = fit_scanned(task, loss, positives, self._start(width, len(positives)))
         found = [one.warn_if_short(type(self).__name__) for one in fit.solutions]
         self._store_linear(found, loss)
-        self._store_certificates(found)
-        return self
+        return found
 
     def _read_loss(self) -> Any:
         if not isinstance(self.loss, str):
             check_calibrated(lambda margin: self.loss.value(margin, np.ones_like(margin)))
             return self.loss
+        zone = tuple(self.zone)
         if self.loss == "gray_zone":
-            if self.zone is None:
-                raise ValueError("loss='gray_zone' needs zone=(p_min, p_max).")
-            p_min, p_max = self.zone
+            if zone == _NO_ZONE:
+                raise ValueError(
+                    "loss='gray_zone' needs zone=(p_min, p_max) other than (0, 1), which is "
+                    "loss='logistic'."
+                )
+            p_min, p_max = zone
             return get_loss("gray_zone", p_min=p_min, p_max=p_max)
-        if self.zone is not None:
+        if zone != _NO_ZONE:
             raise ValueError(f"zone goes with loss='gray_zone', not with loss={self.loss!r}.")
         return get_loss(self.loss)
 
@@ -313,7 +217,7 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         possible = self.loss == "logistic" and self.kernel is None
         return n_classes > 2 and possible and self.multi_class != "ovr"
 
-    def _sides(self, codes: NDArray[np.int64]) -> list[Floats]:
+    def _sides(self, codes: Ints) -> list[Floats]:
         """Labels -1 and +1 of each two-class problem."""
         positives = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return [np.where(codes == k, 1.0, -1.0) for k in positives]
@@ -324,33 +228,6 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         if self.coef_.shape != (n_scores, n_columns):
             return None
         return np.column_stack([self.coef_, self.intercept_ + self._cut])
-
-    def _solve_one(
-        self, loss: Any, matrix: Any, side: Floats, weight: Floats, place: int
-    ) -> Solution:
-        n_scores = 1 if len(self.classes_) == 2 else len(self.classes_)
-        start = self._start(matrix.shape[1], n_scores)
-        return solve_certified(
-            ArraySource(matrix, side, weight),
-            loss,
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            start=None if start is None else start[place],
-        ).warn_if_short(type(self).__name__)
-
-    def _solve_joint(self, matrix: Any, codes: NDArray[np.int64], weight: Floats) -> Solution:
-        return solve_joint_logistic(
-            matrix,
-            codes,
-            weight,
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            start=self._start(matrix.shape[1], len(self.classes_)),
-        ).warn_if_short(type(self).__name__)
 
     def _read_cut(self, loss: Any) -> float:
         self._cut = log_odds(loss.centre) if self.loss == "gray_zone" else 0.0
@@ -373,11 +250,6 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         link = ("logit" if len(found) == 1 else "ovr-logit") if plain else "identity"
         self._store_form(tuple(self.classes_), self.intercept_, link)
 
-    def _store_certificates(self, found: list[Solution]) -> None:
-        self.duality_gap_ = np.array([solution.gap for solution in found])
-        self.objective_ = np.array([solution.value for solution in found])
-        self.n_iter_ = np.array([solution.n_iter for solution in found])
-
     def decision_function(self, X: Any) -> Floats:
         """Score of the second class (two classes) or of each class; zero is the cut."""
         check_is_fitted(self)
@@ -394,12 +266,12 @@ class ConvexRiskClassifier(KernelRisk, TableClassifier):
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class; see the notes for "ovr"."""
         odds = (self.decision_function(X) + self._cut) / _SCORE_PER_LOG_ODDS[self.loss]
         if odds.ndim == 1:
-            return np.exp(np.column_stack([log_expit(-odds), log_expit(odds)]))
+            return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])))
         if self._is_joint(len(self.classes_)):
             return np.asarray(softmax(odds, axis=1))
         return np.asarray(softmax(log_expit(odds), axis=1))

@@ -1,8 +1,9 @@
-"""Exact k-means of points on a line, by dynamic programming.
+"""KMeansK: k-means for every number of groups, and the choice among them.
 
-On a line every group of an optimal clustering is an interval of the sorted points, so the
-best k groups of the first j points follow from the best k - 1 groups of a prefix. The start of
-the last group never decreases with j, which gives O(k n log n) for all numbers of groups up to k.
+scikit-learn's k-means does the work, except on a line, where every group of an optimal clustering
+is an interval of the sorted points: the best k groups of the first j points follow from the best
+k - 1 groups of a prefix, and the start of the last group never decreases with j. That dynamic
+program is exact, in O(k n log n) for all numbers of groups up to k.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.core.contract import (
     Accepts,
     Interval,
@@ -94,7 +95,7 @@ def kmeans_1d_path(values: ArrayLike, weights: ArrayLike | None, k_max: int) -> 
         return KMeansLine(distortion * scale * scale, tuple(centers))
 
 
-def _edges(starts: NDArray[np.int64], k: int, n: int) -> NDArray[np.int64]:
+def _edges(starts: Ints, k: int, n: int) -> Ints:
     edges = np.empty(k + 1, dtype=np.int64)
     edges[k] = n
     for group in range(k - 1, -1, -1):
@@ -125,9 +126,6 @@ def _sorted_distinct(
     return (points / scale - middle / scale), mass, scale, middle
 
 
-# k-means for every number of groups, and the choice among them.
-
-
 @dataclass(frozen=True)
 class KMeansPath:
     """Best centres found for k = 1..K, with J(k), the sum of squared distances to them."""
@@ -138,7 +136,7 @@ class KMeansPath:
     n_iter: tuple[int, ...]
 
     @property
-    def k_values(self) -> NDArray[np.int64]:
+    def k_values(self) -> Ints:
         return np.arange(1, len(self.centers) + 1)
 
 
@@ -230,10 +228,7 @@ def choose_k(criterion: Floats, path: KMeansPath, n: float) -> int:
     return int(path.k_values[usable][np.argmin(criterion[usable])])
 
 
-# k-means with its number of groups chosen by a penalised distortion.
-
-
-class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, TableReader):
+class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, TableReader):  # type: ignore[misc]
     """k-means that chooses its number of groups.
 
     scikit-learn's KMeans is run for every k up to ``k_max``, with restarts and from the centres of
@@ -257,7 +252,7 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
     tol : float, default=1e-4
         Relative move of the centres at which a start ends.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts.
+        Seed of the starts. None is a fixed seed: the same table gives the same groups.
 
     Attributes
     ----------
@@ -288,7 +283,7 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
 
     _accepts = Accepts(categorical=False, missing=False)
 
-    _parameter_constraints = {
+    _parameter_constraints: dict[str, list[Any]] = {
         "k_max": [Interval(Integral, 1, None, closed="left")],
         "criterion": [StrOptions({"bic", "slope"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -301,6 +296,7 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
         self,
         k_max: int = 10,
         criterion: str = "bic",
+        *,
         n_init: int = 5,
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -319,17 +315,13 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
         rows = read_numeric_training(self, X, None, sample_weight, needs_y=False)
         # distinct sorted rows: a weight is then a repetition to the last start
         points, where = np.unique(rows.X, axis=0, return_inverse=True)
-        weight = np.bincount(where.ravel(), rows.weight)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        weight = np.bincount(where.ravel(), rows.weight).astype(np.float64)
+        given = 0 if self.random_state is None else self.random_state
+        seed = int(check_random_state(given).randint(np.iinfo(np.int32).max))
         path = kmeans_path(
-            points,
-            weight,
-            self.k_max,
-            n_init=self.n_init,
-            max_iter=self.max_iter,
-            tol=self.tol,
+            points, weight, self.k_max, n_init=self.n_init, max_iter=self.max_iter, tol=self.tol,
             random_state=seed,
-        )
+        )  # fmt: skip
         n = float(weight.sum())
         criterion = (
             slope_path(path) if self.criterion == "slope" else bic_path(path, n, points.shape[1])
@@ -339,20 +331,20 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
         self.distortion_path_ = path.distortion
         self.criterion_path_ = criterion
         self.centers_path_ = path.centers
-        self.cluster_centers_: NDArray[np.float64] = path.centers[self.k_ - 1]
+        self.cluster_centers_ = path.centers[self.k_ - 1]
         self.inertia_ = float(path.distortion[self.k_ - 1])
         self.n_iter_ = path.n_iter[self.k_ - 1]
         self.labels_ = self.predict(X)
         self._n_features_out = self.k_
         return self
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Ints:
         """Nearest centre of each row."""
         return np.asarray(self._distances(X).argmin(axis=1))
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Distance of each row to each centre."""
         return self._distances(X)
 
-    def _distances(self, X: Any) -> NDArray[np.float64]:
+    def _distances(self, X: Any) -> Floats:
         return np.asarray(cdist(numbers_of(self._read_rows(X)), self.cluster_centers_))

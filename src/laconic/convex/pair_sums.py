@@ -20,6 +20,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
+from laconic.convex.tuning import LABELS_OF_NEWTON, SERIES_DEGREE
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,11 @@ class SortedPairs:
 
     def within(self, columns: Floats, tau: float) -> tuple[Floats, Floats]:
         """Sums of s * columns over the losers, and over the winners, of pairs closer than tau."""
-        from laconic.convex._numba import losers_within, winners_within
+        from laconic.convex._numba import sums_within
 
         V = np.ascontiguousarray(self.s[:, None] * columns)
-        start, levels = self.pairs.start, self.pairs.levels
-        lost = losers_within(self.f, self.rank, start, levels, V, tau)
-        return lost, winners_within(self.f, self.rank, start, levels, V, tau)
+        rows = (self.f, self.rank, self.pairs.start, self.pairs.levels, V, tau)
+        return sums_within(*rows, False), sums_within(*rows, True)
 
     def sweep(self, columns: Floats, powers: Floats, *, upwards: bool, higher: bool) -> Floats:
         """Polynomial sums over the rows with smaller (``upwards``) or larger scores."""
@@ -115,18 +115,12 @@ class SortedPairs:
         f, rank, start, levels = self.f, self.rank, self.pairs.start, self.pairs.levels
         if upwards:
             return np.asarray(exponential_sweep(f, rank, start, levels, V, powers, higher, True))
-        back = slice(None, None, -1)
-        swept = exponential_sweep(
-            np.ascontiguousarray(-f[back]),
-            np.ascontiguousarray(rank[back]),
-            np.ascontiguousarray(f.size - start[back]),
-            np.ascontiguousarray(levels[back]),
-            np.ascontiguousarray(V[back]),
-            powers,
-            higher,
-            False,
-        )
-        return np.asarray(swept[back])
+
+        def mirrored(part: NDArray[Any]) -> NDArray[Any]:
+            return np.ascontiguousarray(part[::-1])
+
+        rows = mirrored(-f), mirrored(rank), mirrored(f.size - start), mirrored(levels), mirrored(V)
+        return np.asarray(exponential_sweep(*rows, powers, higher, False)[::-1])
 
     def back(self, values: Floats) -> Floats:
         """From sorted rows to rows as they came."""
@@ -218,10 +212,6 @@ class HingePairs:
         return max(self.value(at) - total_dual - float(slope[at.order] @ f), 0.0)
 
 
-_LABELS_OF_NEWTON = 256
-"""Label ranks that Newton's matrix tells apart: its tree then stays in the cache."""
-
-
 def _series(function: Callable[[Any], Any], degree: int) -> Floats:
     fitted = Chebyshev.interpolate(function, degree, domain=[0.0, 1.0])
     return np.asarray(fitted.convert(kind=Polynomial).coef)
@@ -230,7 +220,7 @@ def _series(function: Callable[[Any], Any], degree: int) -> Floats:
 @cache
 def _logistic_series() -> tuple[Floats, Floats]:
     """Polynomials in z of log(1 + z), z / (1 + z) and 1; and, coarser, of z / (1 + z)^2."""
-    degree = 17
+    degree = SERIES_DEGREE
     sums = np.zeros((3, degree + 1))
     sums[0] = _series(np.log1p, degree)
     sums[0, 0] = 0.0
@@ -266,7 +256,7 @@ class LogisticPairs:
 
     def laplacian(self, at: SortedPairs, U: Floats) -> Floats:
         _, bend = _logistic_series()
-        at = replace(at, pairs=at.pairs.coarse(_LABELS_OF_NEWTON))
+        at = replace(at, pairs=at.pairs.coarse(LABELS_OF_NEWTON))
         u = U[at.order]
         columns = np.column_stack([np.ones(len(u)), u])
         both = np.zeros_like(columns)

@@ -22,7 +22,7 @@ from laconic.core.contract import (
 )
 
 
-class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReader):
+class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReader):  # type: ignore[misc]
     """Principal components with the number kept by a stated rule, and what the maps need.
 
     The centred (and, by default, standardised) table is X = U S V', by scikit-learn's PCA. Rows of
@@ -77,7 +77,7 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
 
     _accepts = Accepts(categorical=False, missing=False)
 
-    _parameter_constraints = {
+    _parameter_constraints: dict[str, list[Any]] = {
         "n_components": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
@@ -133,7 +133,7 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
         k = self._checked_rank(k)
         rows = (numbers_of(self._read_rows(X)) - self.mean_) / self.scale_
         # a row's sums must not depend on the other rows, as those of a matrix product may
-        return np.einsum("ij,kj->ik", rows, self.axes_[:k])
+        return np.asarray(np.einsum("ij,kj->ik", rows, self.axes_[:k]))
 
     def reconstruct(self, X: Any, k: int | None = None) -> Floats:
         """Rows rebuilt from their first k components (those kept by default), in X's units."""
@@ -145,7 +145,7 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
     def inverse_transform(self, scores: Any) -> Floats:
         """Rows rebuilt from the scores that ``transform`` gives."""
         check_is_fitted(self)
-        return self.mean_ + self.scale_ * (np.asarray(scores) @ self.components_)
+        return np.asarray(self.mean_ + self.scale_ * (np.asarray(scores) @ self.components_))
 
     def _checked_rank(self, k: int) -> int:
         if not 1 <= k <= len(self.axes_):
@@ -170,4 +170,4 @@ def kept_components(share: Floats, rule: int | float | str | None) -> int:
             )
         return int(rule)
     # the last cumulated share may fall short of one by rounding
-    return min(int(np.searchsorted(np.cumsum(share), float(rule) - 1e-12)) + 1, r)  # type: ignore[arg-type]
+    return min(int(np.searchsorted(np.cumsum(share), float(rule) - 1e-12)) + 1, r)

@@ -1,4 +1,4 @@
-"""Linear ranking: Newton's method on a loss of the ordered pairs, never building the pairs.
+"""PairwiseRanker: linear scores by Newton's method on a loss of the ordered pairs, never built.
 
     P(w) = |w|^2 / 2 + C R(X w),   R(f) = sum over y_i > y_j of s_i s_j phi(f_i - f_j)
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from laconic.convex.pair_sums import (
     SortedPairs,
     SquaredHingePairs,
 )
+from laconic.convex.tuning import BAND_SHARE, BAND_SHRINKS, IDLE_STEPS, MOST_PAIR_COLUMNS
 from laconic.core.contract import (
     Accepts,
     Interval,
@@ -46,10 +47,11 @@ from laconic.core.contract import (
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block
 
-PairLossName = Literal["squared_hinge", "hinge", "logistic"]
-
-_MOST_COLUMNS = 512
-"""Columns up to which Newton's matrix is formed; conjugate gradients above, and for CSR rows."""
+PAIR_LOSSES = {
+    "squared_hinge": SquaredHingePairs,
+    "hinge": HingePairs,
+    "logistic": LogisticPairs,
+}
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class _Problem:
 def rank_pairs(
     X: Any,
     pairs: Pairs,
-    loss: PairLossName,
+    loss: str,
     C: float,
     *,
     tol: float = 1e-6,
@@ -106,33 +108,23 @@ def rank_pairs(
     Costs O(n d^2 + n d log L) per iteration for n rows, d columns and L distinct labels.
     """
     problem = _Problem(ArraySource(X), pairs, C)
-    phi = _pair_loss(loss)
+    phi: PairLoss = PAIR_LOSSES[loss]()
     w = np.zeros(X.shape[1]) if start is None else np.array(start, dtype=np.float64)
     point = problem.look(phi, w, problem.scores(w))
     best, n_iter, idle = point, 0, 0
     why: WhyStopped = "gap"
     while best.gap > tol * best.value:
-        if n_iter >= max_iter or idle >= 8:
+        if n_iter >= max_iter or idle >= IDLE_STEPS:
             why = "max_iter" if n_iter >= max_iter else "stalled"
             break
-        if isinstance(phi, HingePairs) and point.gap - point.misfit < 0.3 * point.misfit:
-            phi = HingePairs(phi.band / 5.0)
+        if isinstance(phi, HingePairs) and point.gap - point.misfit < BAND_SHARE * point.misfit:
+            phi = HingePairs(phi.band / BAND_SHRINKS)
             point = problem.look(phi, point.w, point.scores)
         point = _newton_step(problem, phi, point)
         n_iter += 1
         idle = 0 if point.gap < best.gap else idle + 1
         best = point if point.gap < best.gap else best
     return Solution(best.w, best.value, best.gap, n_iter, why)
-
-
-def _pair_loss(name: str) -> PairLoss:
-    if name == "squared_hinge":
-        return SquaredHingePairs()
-    if name == "hinge":
-        return HingePairs()
-    if name == "logistic":
-        return LogisticPairs()
-    raise ValueError(f"loss must be 'squared_hinge', 'hinge' or 'logistic', got {name!r}.")
 
 
 def _newton_step(problem: _Problem, phi: PairLoss, point: _Point) -> _Point:
@@ -147,7 +139,7 @@ def _newton_step(problem: _Problem, phi: PairLoss, point: _Point) -> _Point:
 def _direction(problem: _Problem, phi: PairLoss, point: _Point) -> Floats:
     X = problem.source.X
     d = X.shape[1]
-    if issparse(X) or d > _MOST_COLUMNS:
+    if issparse(X) or d > MOST_PAIR_COLUMNS:
         return _direction_by_cg(problem, phi, point)
     H = np.empty((d, d))
     for first in range(0, d, 8):
@@ -206,9 +198,6 @@ def _line_search(
     return low or length
 
 
-# Ranking as classification of pairs.
-
-
 class PairwiseRanker(TableReader):
     """Linear scores that put rows in the order of y, learned from all pairs of rows.
 
@@ -256,7 +245,7 @@ class PairwiseRanker(TableReader):
     _accepts = Accepts(categorical=False, missing=False, sparse=True)
 
     _parameter_constraints = {
-        "loss": [StrOptions({"squared_hinge", "hinge", "logistic"})],
+        "loss": [StrOptions(set(PAIR_LOSSES))],
         "C": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -266,6 +255,7 @@ class PairwiseRanker(TableReader):
         self,
         loss: str = "squared_hinge",
         C: float = 1.0,
+        *,
         tol: float = 1e-6,
         max_iter: int = 100,
     ) -> None:

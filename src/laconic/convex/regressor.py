@@ -1,4 +1,4 @@
-"""Regression for every convex loss of the residual, with a certified duality gap."""
+"""ConvexRiskRegressor: any convex loss of the residual, linear or on a kernel, certified."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.convex.estimator import RISK_CONSTRAINTS, KernelRisk
-from laconic.convex.solver import solve_certified
+from laconic.convex.risk import ConvexRisk, shares_documentation
 from laconic.core.contract import (
     Accepts,
     Interval,
@@ -29,7 +28,8 @@ from laconic.core.solution import Solution
 from laconic.data.source import ArraySource
 
 
-class ConvexRiskRegressor(KernelRisk, RegressorMixin, TableReader):
+@shares_documentation
+class ConvexRiskRegressor(ConvexRisk, RegressorMixin, TableReader):  # type: ignore[misc]
     """Linear or kernel regression for a convex loss of the residual, with a certificate.
 
     Minimises ``|w|^2 / 2 + C sum_i s_i phi(y_i - w.x_i - b)``. With a kernel, w.x becomes a
@@ -40,43 +40,16 @@ class ConvexRiskRegressor(KernelRisk, RegressorMixin, TableReader):
     loss : {"huber", "absolute", "squared"}, default="huber"
         "squared" is ridge regression, "absolute" the median, "huber" squared up to ``epsilon`` and
         absolute beyond (Bach's lecture notes, 2014, section 1).
+    (common parameters)
     epsilon : float, default=1.35
         Residual beyond which Huber's loss is linear, in the units of y.
-    C : float, default=1.0
-        Weight of the losses.
-    kernel : {"rbf", "poly", "linear", "precomputed"}, callable or None, default=None
-        None is the linear model. "precomputed" takes the kernel matrix as X; a callable takes two
-        tables and returns one value per pair of rows.
-    gamma : {"scale", "auto"} or float, default="scale"
-        Of "rbf", ``exp(-gamma |x - x'|^2)``, and "poly"; "scale" is 1 / (n_features * variance)
-        and "auto" 1 / n_features.
-    degree, coef0 : int and float, default=3 and 0.0
-        Of "poly", (gamma x.x' + coef0)^degree.
-    fit_intercept : bool, default=True
-        Add an intercept, which is not penalised.
-    tol : float, default=1e-8
-        The optimiser stops when the duality gap is at most ``tol`` times the objective.
-    max_iter : int, default=100
-        Newton iterations allowed; with a kernel ten times as many, or sweeps of pair steps.
-    warm_start : bool, default=False
-        Start from the coefficients of the previous fit; linear models only.
-    cache_size : float, default=500
-        Megabytes of kernel values kept in memory.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
         Linear models only.
     intercept_ : float
-    support_, support_vectors_ : ndarray
-        With a kernel: places of the rows with a part in the model, and these rows.
-    dual_coef_ : ndarray of shape (1, n_support)
-        With a kernel: ``dual_coef_ @ k(support_vectors_, x) + intercept_`` is the prediction (up
-        to the gap when ``solver_`` is "low-rank").
-    score_form_ : KernelScore
-        With a kernel: what predicts.
-    solver_, gamma_ : str and float
-        With a kernel: the road taken, and the width used.
+    (common attributes)
     duality_gap_ : float
         The objective is at most this far above its minimum.
     objective_ : float
@@ -98,17 +71,18 @@ class ConvexRiskRegressor(KernelRisk, RegressorMixin, TableReader):
 
     _accepts = Accepts(categorical=False, missing=False, sparse=True)
 
-    _parameter_constraints = {
+    _parameter_constraints: dict[str, list[Any]] = {
+        **ConvexRisk._parameter_constraints,
         "loss": [StrOptions(set(REGRESSION_LOSSES))],
         "epsilon": [Interval(Real, 0, None, closed="neither")],
-        **RISK_CONSTRAINTS,
     }
 
     def __init__(
         self,
         loss: str = "huber",
-        epsilon: float = 1.35,
         C: float = 1.0,
+        *,
+        epsilon: float = 1.35,
         kernel: Any = None,
         gamma: Any = "scale",
         degree: int = 3,
@@ -119,23 +93,15 @@ class ConvexRiskRegressor(KernelRisk, RegressorMixin, TableReader):
         warm_start: bool = False,
         cache_size: float = 500.0,
     ) -> None:
-        self.loss = loss
+        super().__init__(
+            loss, C, kernel, gamma, degree, coef0, fit_intercept, tol, max_iter, warm_start,
+            cache_size,
+        )  # fmt: skip
         self.epsilon = epsilon
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.warm_start = warm_start
-        self.cache_size = cache_size
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.pairwise = self._is_pairwise
         return tags
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -167,15 +133,7 @@ class ConvexRiskRegressor(KernelRisk, RegressorMixin, TableReader):
         start = None
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == rows.X.shape[1]:
             start = np.append(self.coef_, self.intercept_ - middle)
-        return solve_certified(
-            ArraySource(rows.X, rows.y - middle, rows.weight),
-            loss,
-            C=self.C,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            start=start,
-        ).warn_if_short(type(self).__name__)
+        return self._solve(ArraySource(rows.X, rows.y - middle, rows.weight), loss, start)
 
     def predict(self, X: Any) -> Floats:
         """The prediction for each row."""

@@ -1,11 +1,11 @@
-"""Penalised least squares: two passes, one for the normal equations and one for the certificate.
+"""Certified minimisers of a penalised convex risk over linear scores z = w.x + b.
 
-minimise over (w, b)   |w|^2 / 2 + C k / 2 sum_i s_i (w.x_i + b - y_i)^2
+    P(w, b) = |w|^2 / 2 + C sum_i s_i phi(z_i, y_i)
 
-With residual slopes u_i = k (z_i - y_i) less their weighted mean m, which an intercept requires to
-be zero and which any real slope may lose,
-
-    gap = |w + C sum_i s_i (u_i - m) x_i|^2 / 2 + C sum_i s_i m^2 / (2 k).
+Newton's method for any loss, normal equations for the squared ones, scikit-learn's optimisers for
+the joint multinomial loss. An optimiser carries scores along and puts rows exactly on their kink;
+its coefficients do so only up to rounding. Every gap here is recomputed from the coefficients that
+are handed out.
 """
 
 from __future__ import annotations
@@ -22,156 +22,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from laconic._typing import Floats, Ints
+from laconic.convex.tuning import (
+    CHUNK_ROWS,
+    FIRST_ROWS,
+    HIGH_LEVEL,
+    MOST_NEWTON_COLUMNS,
+    MOST_ROWS_ON_KINK,
+    POLISHING_STEPS,
+    REFINEMENTS,
+    RESTARTS,
+    SMALL_TABLE,
+)
 from laconic.core.losses import SquaredError, SquaredLoss
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block, Source
 from laconic.linear.newton import solve_linear
 from laconic.linear.rows import dense
-
-_CHUNK = 2_048
-_SAMPLE = 256
-_HIGH = 30.0
-"""Levels beyond this many deviations are taken off before products are summed."""
-_REFINEMENTS = 3
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Weighted sums of (x - shift, y - middle, 1) and of their products, in one matrix."""
-
-    shift: Floats
-    middle: float
-    products: Floats
-
-    @property
-    def weight(self) -> float:
-        return float(self.products[-1, -1])
-
-    def centred(self) -> tuple[Floats, Floats, Floats, float]:
-        """Products of centred columns, with the centred target, and the means."""
-        G, d = self.products, len(self.shift)
-        means = G[-1, :-1] / self.weight
-        inner = G[:-1, :-1] - self.weight * np.outer(means, means)
-        return inner[:d, :d], inner[:d, d], means[:d] + self.shift, float(means[d]) + self.middle
-
-
-def solve_least_squares(
-    source: Source, *, C: float, k: float, fit_intercept: bool, tol: float
-) -> Solution | None:
-    """Least squares of curvature ``k``; None where rounding keeps the gap above ``tol``.
-
-    ``Solution.point`` is (w, b), b = 0 without an intercept.
-    """
-    moments = _moments(source, fit_intercept)
-    d = len(moments.shift)
-    if fit_intercept:
-        H, right, mean, level = moments.centred()
-    else:
-        H, right = moments.products[:d, :d], moments.products[:d, d]
-        mean, level = np.zeros(d), 0.0
-    H = C * k * H
-    H[np.diag_indices(d)] += 1.0
-    try:
-        factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
-    except (LinAlgError, ValueError):
-        return None
-    w = cho_solve(factor, C * k * right, check_finite=False)
-    for n_iter in range(1, _REFINEMENTS + 1):
-        point = np.append(w, level - float(mean @ w) if fit_intercept else 0.0)
-        value, gap, rest = _certified(source, point, C, k, mean, fit_intercept)
-        if not np.isfinite(value):
-            return None
-        if gap <= tol * value:
-            return Solution(point, value, gap, n_iter, "gap")
-        w = w - cho_solve(factor, rest, check_finite=False)
-    return None
-
-
-def _moments(source: Source, centre: bool) -> _Moments:
-    """One pass; where levels are high, less the first rows' mean, lest they cancel."""
-    shift, middle = next(iter(source.map(_first_mean)))
-    if not centre:
-        shift, middle = np.zeros_like(shift), 0.0
-    d = len(shift)
-    buffer = np.empty((_CHUNK, d + 2))
-
-    def part(block: Block) -> Floats:
-        total = np.zeros((d + 2, d + 2))
-        y, s = np.asarray(block.y, dtype=np.float64), _uneven(block.weight)
-        beside = np.ones((2, min(_CHUNK, len(block))))
-        as_it_is = s is None and not shift.any() and isinstance(block.X, np.ndarray)
-        for start in range(0, len(block), _CHUNK):
-            here = slice(start, min(start + _CHUNK, len(block)))
-            rows, sides = buffer[: here.stop - here.start], beside[:, : here.stop - here.start]
-            np.subtract(y[here], middle, out=sides[0])
-            if as_it_is:
-                total[:d, :d] += block.X[here].T @ block.X[here]
-                total[d, :d] += sides[0] @ block.X[here]
-                total[d + 1, :d] += sides[1] @ block.X[here]
-                total[d:, d:] += sides @ sides.T
-                continue
-            np.subtract(dense(block.X[here]), shift, out=rows[:, :d])
-            rows[:, d:] = sides.T
-            if s is not None:
-                rows *= np.sqrt(s[here])[:, None]
-            total += rows.T @ rows
-        if as_it_is:
-            total[:d, d:] = total[d:, :d].T
-        return total
-
-    return _Moments(shift, middle, np.asarray(source.sum(part)))
-
-
-def _uneven(weight: Floats | None) -> Floats | None:
-    return None if weight is None or (weight == 1.0).all() else weight
-
-
-def _first_mean(block: Block) -> tuple[Floats, float]:
-    y = np.asarray(block.y[:_SAMPLE], dtype=np.float64)  # type: ignore[index]
-    X = dense(block.X[:_SAMPLE])
-    mean = X.mean(axis=0)
-    high = (np.abs(mean) > _HIGH * X.std(axis=0)).any()
-    return mean if high else np.zeros_like(mean), float(y.mean())
-
-
-def _certified(
-    source: Source, point: Floats, C: float, k: float, mean: Floats, fit_intercept: bool
-) -> tuple[float, float, Floats]:
-    """Value, gap and the gradient that is left, from the coefficients alone."""
-    w, b = point[:-1], float(point[-1])
-
-    def part(block: Block) -> tuple[Floats, Any]:
-        sums, pull = np.zeros(3), np.zeros(len(w))
-        y, s = np.asarray(block.y, dtype=np.float64), _uneven(block.weight)
-        for start in range(0, len(block), _CHUNK):
-            here = slice(start, min(start + _CHUNK, len(block)))
-            X = block.X[here]
-            miss = np.asarray(X @ w) + (b - y[here])
-            tilt = miss if s is None else s[here] * miss
-            total = float(len(miss)) if s is None else float(s[here].sum())
-            sums += float(tilt @ miss), float(tilt.sum()), total
-            pull += tilt @ X
-        return sums, pull
-
-    (squares, tilt, weight), pull = source.sum(part)
-    m = tilt / weight if fit_intercept else 0.0
-    rest = w + C * k * (pull - m * weight * mean)
-    value = float(w @ w) / 2.0 + C * k * float(squares) / 2.0
-    gap = float(rest @ rest) / 2.0 + C * k * float(weight) * m * m / 2.0
-    return value, gap, rest
-
-
-# The duality gap of a linear model, recomputed from its coefficients alone.
-#
-# An optimiser carries scores along and puts rows exactly on their kink; the coefficients only do so
-# up to rounding. Here scores are recomputed, so that the gap is that of the point handed out.
-
-
-_RESTARTS = 2
-_SMALL = 10_000
-_POLISH = 3
-_MOST_HELD = 4_000
 
 
 def solve_certified(
@@ -207,13 +74,13 @@ def solve_certified(
         # one Newton step is exact from anywhere: no rehearsal on fewer rows
         start = np.zeros(next(iter(source.map(lambda block: block.X.shape[1]))) + 1)
     best = run(start, tol, max_iter, 0)
-    for _ in range(_RESTARTS):
+    for _ in range(RESTARTS):
         if best.gap <= tol * best.value or not best.converged or best.n_iter >= max_iter:
             break
         again = run(best.point, tol, max_iter - best.n_iter, best.n_iter)
         best = again if again.gap < best.gap else replace(best, n_iter=again.n_iter)
-    if best.converged and best.n_iter > 0 and source.n_rows <= _SMALL:
-        closer = run(best.point, 1e-15, _POLISH, best.n_iter)
+    if best.converged and best.n_iter > 0 and source.n_rows <= SMALL_TABLE:
+        closer = run(best.point, 1e-15, POLISHING_STEPS, best.n_iter)
         if closer.gap < best.gap:
             best = replace(closer, why_stopped="gap")
     return best
@@ -222,7 +89,7 @@ def solve_certified(
 def _settled(source: Source, loss: ScoreLoss, found: Solution, fit_intercept: bool) -> Floats:
     """The coefficients, moved the least so that rows held on their kink really stand on it."""
     held = np.flatnonzero(found.details["on_kink"])
-    if not 0 < len(held) <= _MOST_HELD:
+    if not 0 < len(held) <= MOST_ROWS_ON_KINK:
         return np.asarray(found.point)
 
     def part(block: Block) -> tuple[Floats, Floats]:
@@ -287,14 +154,133 @@ def _balanced(source: Source, dual: Floats) -> Floats:
     return np.where(dual < 0, dual * (up / down), dual)
 
 
-# Joint multinomial logistic regression: scikit-learn's optimisers, with a certificate.
-#
-#     P(W, b) = |W|^2 / 2 + C sum_i s_i (logsumexp(F_i) - F_i,y_i),   F = X W' + b
-#
-# Any probabilities A with sum_i s_i (A_ik - [y_i = k]) = 0 for each class k give
-#
-#     gap = C sum_i s_i KL(A_i || softmax(F_i)) + |W - W_A|^2 / 2  >=  P - P*,
-#     W_A = -C sum_i s_i (A_i - e_{y_i}) x_i'.
+@dataclass(frozen=True)
+class _Moments:
+    """Weighted sums of (x - shift, y - middle, 1) and of their products, in one matrix."""
+
+    shift: Floats
+    middle: float
+    products: Floats
+
+    @property
+    def weight(self) -> float:
+        return float(self.products[-1, -1])
+
+    def centred(self) -> tuple[Floats, Floats, Floats, float]:
+        """Products of centred columns, with the centred target, and the means."""
+        G, d = self.products, len(self.shift)
+        means = G[-1, :-1] / self.weight
+        inner = G[:-1, :-1] - self.weight * np.outer(means, means)
+        return inner[:d, :d], inner[:d, d], means[:d] + self.shift, float(means[d]) + self.middle
+
+
+def solve_least_squares(
+    source: Source, *, C: float, k: float, fit_intercept: bool, tol: float
+) -> Solution | None:
+    """Least squares phi = k (z - y)^2 / 2; None where rounding keeps the gap above ``tol``.
+
+    Two passes, one for the normal equations and one for the certificate. The slopes
+    u_i = k (z_i - y_i) lose their weighted mean m, which an intercept requires to be zero:
+    gap = |w + C sum_i s_i (u_i - m) x_i|^2 / 2 + C sum_i s_i m^2 / (2 k).
+    ``Solution.point`` is (w, b), b = 0 without an intercept.
+    """
+    moments = _moments(source, fit_intercept)
+    d = len(moments.shift)
+    if fit_intercept:
+        H, right, mean, level = moments.centred()
+    else:
+        H, right = moments.products[:d, :d], moments.products[:d, d]
+        mean, level = np.zeros(d), 0.0
+    H = C * k * H
+    H[np.diag_indices(d)] += 1.0
+    try:
+        factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
+    except (LinAlgError, ValueError):
+        return None
+    w = cho_solve(factor, C * k * right, check_finite=False)
+    for n_iter in range(1, REFINEMENTS + 1):
+        point = np.append(w, level - float(mean @ w) if fit_intercept else 0.0)
+        value, gap, rest = _certified(source, point, C, k, mean, fit_intercept)
+        if not np.isfinite(value):
+            return None
+        if gap <= tol * value:
+            return Solution(point, value, gap, n_iter, "gap")
+        w = w - cho_solve(factor, rest, check_finite=False)
+    return None
+
+
+def _moments(source: Source, centre: bool) -> _Moments:
+    """One pass; where levels are high, less the first rows' mean, lest they cancel."""
+    shift, middle = next(iter(source.map(_first_mean)))
+    if not centre:
+        shift, middle = np.zeros_like(shift), 0.0
+    d = len(shift)
+    buffer = np.empty((CHUNK_ROWS, d + 2))
+
+    def part(block: Block) -> Floats:
+        total = np.zeros((d + 2, d + 2))
+        y, s = np.asarray(block.y, dtype=np.float64), _uneven(block.weight)
+        beside = np.ones((2, min(CHUNK_ROWS, len(block))))
+        as_it_is = s is None and not shift.any() and isinstance(block.X, np.ndarray)
+        for start in range(0, len(block), CHUNK_ROWS):
+            here = slice(start, min(start + CHUNK_ROWS, len(block)))
+            rows, sides = buffer[: here.stop - here.start], beside[:, : here.stop - here.start]
+            np.subtract(y[here], middle, out=sides[0])
+            if as_it_is:
+                total[:d, :d] += block.X[here].T @ block.X[here]
+                total[d, :d] += sides[0] @ block.X[here]
+                total[d + 1, :d] += sides[1] @ block.X[here]
+                total[d:, d:] += sides @ sides.T
+                continue
+            np.subtract(dense(block.X[here]), shift, out=rows[:, :d])
+            rows[:, d:] = sides.T
+            if s is not None:
+                rows *= np.sqrt(s[here])[:, None]
+            total += rows.T @ rows
+        if as_it_is:
+            total[:d, d:] = total[d:, :d].T
+        return total
+
+    return _Moments(shift, middle, np.asarray(source.sum(part)))
+
+
+def _uneven(weight: Floats | None) -> Floats | None:
+    return None if weight is None or (weight == 1.0).all() else weight
+
+
+def _first_mean(block: Block) -> tuple[Floats, float]:
+    y = np.asarray(block.y[:FIRST_ROWS], dtype=np.float64)  # type: ignore[index]
+    X = dense(block.X[:FIRST_ROWS])
+    mean = X.mean(axis=0)
+    high = (np.abs(mean) > HIGH_LEVEL * X.std(axis=0)).any()
+    return mean if high else np.zeros_like(mean), float(y.mean())
+
+
+def _certified(
+    source: Source, point: Floats, C: float, k: float, mean: Floats, fit_intercept: bool
+) -> tuple[float, float, Floats]:
+    """Value, gap and the gradient that is left, from the coefficients alone."""
+    w, b = point[:-1], float(point[-1])
+
+    def part(block: Block) -> tuple[Floats, Any]:
+        sums, pull = np.zeros(3), np.zeros(len(w))
+        y, s = np.asarray(block.y, dtype=np.float64), _uneven(block.weight)
+        for start in range(0, len(block), CHUNK_ROWS):
+            here = slice(start, min(start + CHUNK_ROWS, len(block)))
+            X = block.X[here]
+            miss = np.asarray(X @ w) + (b - y[here])
+            tilt = miss if s is None else s[here] * miss
+            total = float(len(miss)) if s is None else float(s[here].sum())
+            sums += float(tilt @ miss), float(tilt.sum()), total
+            pull += tilt @ X
+        return sums, pull
+
+    (squares, tilt, weight), pull = source.sum(part)
+    m = tilt / weight if fit_intercept else 0.0
+    rest = w + C * k * (pull - m * weight * mean)
+    value = float(w @ w) / 2.0 + C * k * float(squares) / 2.0
+    gap = float(rest @ rest) / 2.0 + C * k * float(weight) * m * m / 2.0
+    return value, gap, rest
 
 
 def solve_joint_logistic(
@@ -310,6 +296,12 @@ def solve_joint_logistic(
 ) -> Solution:
     """Joint logistic scores of K classes; ``point`` is K x (d + 1), (w_k, b_k) in each row.
 
+    The loss is logsumexp(F_i) - F_i,y_i with F = X W' + b. Any probabilities A with
+    sum_i s_i (A_ik - [y_i = k]) = 0 for each class k certify, with
+    W_A = -C sum_i s_i (A_i - e_y_i) x_i',
+
+        gap = C sum_i s_i KL(A_i || softmax(F_i)) + |W - W_A|^2 / 2  >=  P - P*.
+
     scikit-learn's stopping rules are not a bound on the objective: its optimiser is started again
     from where it stopped, with a smaller tolerance, until ``gap <= tol * value``.
     """
@@ -317,7 +309,7 @@ def solve_joint_logistic(
     engine = LogisticRegression(
         C=C,
         fit_intercept=fit_intercept,
-        solver="lbfgs" if issparse(X) or X.shape[1] > 300 else "newton-cholesky",
+        solver="lbfgs" if issparse(X) or X.shape[1] > MOST_NEWTON_COLUMNS else "newton-cholesky",
         max_iter=max_iter,
         warm_start=True,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,14 +15,12 @@ from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.data.value_tables import NumericTable
 from laconic.minimax.profiles import BinGrid, Coder, ColumnBins
+from laconic.minimax.tuning import DEFAULT_CELLS, QUANTILE_SLACK
 
 ProfilesName = Literal["bins", "kmeans", "tree"]
 BinningName = Literal["width", "quantile", "kmeans", "modl"]
 PROFILES: tuple[ProfilesName, ...] = ("bins", "kmeans", "tree")
 BINNINGS: tuple[BinningName, ...] = ("width", "quantile", "kmeans", "modl")
-
-_DEFAULT_CELLS = 50
-_QUANTILE_SLACK = 1e-12  # a sum of weights and a count of rows round differently
 
 
 def learn_coder(
@@ -40,50 +38,56 @@ def learn_coder(
     if profiles == "bins":
         return learn_bins(table, y, weight, binning, n_bins)
     learn = learn_clusters if profiles == "kmeans" else learn_leaves
-    return learn(table, y, weight, n_profiles or _DEFAULT_CELLS, seed)
+    return learn(table, y, weight, n_profiles or DEFAULT_CELLS, seed)
 
 
-def learn_bins(table: Table, y: Ints, weight: Floats, binning: BinningName, n_bins: int) -> BinGrid:
-    """Bins of numeric columns by ``binning``; each category of a categorical column is a bin."""
+def grid(table: Table, cuts_of: Callable[[int], Floats]) -> BinGrid:
+    """Bins of numeric columns between ``cuts_of(j)``; each category of another column is a bin."""
     columns = []
-    for j in range(len(table.names)):
-        texts = table.categories[j] if table.kinds[j] == "categorical" else None
-        if texts is not None:
-            columns.append(ColumnBins(None, len(texts)))
-            continue
-        values = table.column(j)
-        held = ~np.isnan(values)
-        cuts = np.empty(0)
-        if held.any():
-            cuts = _cuts(values[held], y[held], weight[held], binning, n_bins)
-        columns.append(ColumnBins(cuts, len(cuts) + 1))
+    for j, kind in enumerate(table.kinds):
+        if kind == "categorical":
+            columns.append(ColumnBins(None, len(table.categories[j] or ())))
+        else:
+            cuts = cuts_of(j)
+            columns.append(ColumnBins(cuts, len(cuts) + 1))
     return BinGrid(tuple(columns))
 
 
+def learn_bins(table: Table, y: Ints, weight: Floats, binning: BinningName, n_bins: int) -> BinGrid:
+    """Bins of numeric columns by ``binning``."""
+
+    def cuts_of(j: int) -> Floats:
+        values = table.column(j)
+        held = ~np.isnan(values)
+        return _cuts(values[held], y[held], weight[held], binning, n_bins)
+
+    return grid(table, cuts_of)
+
+
 def bins_of_tables(
-    tables: Sequence[NumericTable | Floats], binning: BinningName, n_bins: int
+    table: Table, counted: Sequence[NumericTable | Floats], binning: BinningName, n_bins: int
 ) -> BinGrid:
-    """:func:`learn_bins` from value by class tables.
+    """:func:`learn_bins` from value by class tables; ``table`` has the columns and no rows.
 
     A cut above a pool of values is the largest of them, whose neighbour is not known. Bins of
     equal width need the least value, which a pool hides: see :func:`width_cuts`.
     """
-    columns = []
-    for table in tables:
-        if not isinstance(table, NumericTable):
-            columns.append(ColumnBins(None, len(table) - 1))
-            continue
-        value, y = np.nonzero(table.weights)
-        cuts = np.empty(0)
-        if len(value):
-            cuts = _cuts(table.values[value], y, table.weights[value, y], binning, n_bins)
-        if table.pooled and len(cuts):
-            cuts = np.unique(table.values[np.searchsorted(table.values, cuts, "right") - 1])
-        columns.append(ColumnBins(cuts, len(cuts) + 1))
-    return BinGrid(tuple(columns))
+
+    def cuts_of(j: int) -> Floats:
+        own = counted[j]
+        assert isinstance(own, NumericTable)
+        value, y = np.nonzero(own.weights)
+        cuts = _cuts(own.values[value], y, own.weights[value, y], binning, n_bins)
+        if own.pooled and len(cuts):
+            cuts = np.unique(own.values[np.searchsorted(own.values, cuts, "right") - 1])
+        return cuts
+
+    return grid(table, cuts_of)
 
 
 def _cuts(values: Floats, y: Ints, weight: Floats, binning: BinningName, n_bins: int) -> Floats:
+    if not len(values):
+        return np.empty(0)
     if binning == "width":
         return width_cuts(values, n_bins)
     if binning == "quantile":
@@ -113,7 +117,7 @@ def quantile_cuts(values: Floats, weight: Floats, n_bins: int) -> Floats:
     distinct, where = np.unique(values, return_inverse=True)
     filled = np.cumsum(np.bincount(where, weight))
     wanted = np.arange(1, n_bins) / n_bins * filled[-1]
-    last = np.unique(np.searchsorted(filled, wanted * (1 - _QUANTILE_SLACK)))
+    last = np.unique(np.searchsorted(filled, wanted * (1 - QUANTILE_SLACK)))
     return _between(distinct, last[last < len(distinct) - 1] + 1)
 
 

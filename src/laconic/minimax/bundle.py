@@ -1,8 +1,14 @@
-"""The compiled pass over profiles that every minimax solver repeats."""
+"""Least favourable prior by a level bundle method, certified by a mixture of Bayes rules.
+
+Lemaréchal, Nemirovskii and Nesterov (1995). Each visited prior gives a cut ``V(pi) <= R.pi``; the
+next prior is the point nearest to the best one where every cut is above a level between the two
+bounds. The multipliers of that projection mix Bayes rules, and the worst risk of a mixture over
+the box is an upper bound of max V: the certificate costs no linear program.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +18,7 @@ from laconic._typing import Floats
 from laconic.core.solution import Solution, WhyStopped
 from laconic.minimax.criterion import DenseLaws, Laws, MixtureRule, SparseLaws, zero_one
 from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.tuning import LEVEL, SHRINKS
 
 
 @dataclass(frozen=True)
@@ -67,16 +74,7 @@ class BayesPass:
         )
 
 
-# Least favourable prior by a level bundle method, certified by a mixture of Bayes rules.
-#
-# Lemaréchal, Nemirovskii and Nesterov (1995). Each visited prior gives a cut ``V(pi) <= R.pi``; the
-# next prior is the point nearest to the best one where every cut is above a level between the two
-# bounds. The multipliers of that projection mix Bayes rules, and the worst risk of a mixture over
-# the box is an upper bound of max V: the certificate costs no linear program.
-
-
-_LEVEL = 0.3  # share of the gap: measured best or close to it between 0.15 and 0.5
-_FEASIBLE, _EMPTY = 0, 1
+_FEASIBLE, _EMPTY = 0, 1  # what project_on_level reports
 
 
 @dataclass
@@ -156,9 +154,18 @@ class Bundle:
             # the master's prior is zero exactly where its mixture has risk to spare
             if value >= low or worst - value <= tol:
                 best, low = prior, value
-        gap = max(worst - low, 0.0)
-        details = {"rule": rule, "lower_bound": low, "n_passes": len(self)}
-        return Solution(best, worst, gap, n_iter, "gap" if gap <= tol else why, details)
+        return certified(best, rule, low, self.box, tol, n_iter, why, len(self))
+
+
+def certified(
+    prior: Floats, rule: MixtureRule, low: float, box: PriorBox, tol: float, n_iter: int,
+    why: WhyStopped = "stalled", n_passes: int | None = None,
+) -> Solution:  # fmt: skip
+    """A rule and a prior; no rule's worst risk is below ``low`` = V(prior), which is the proof."""
+    worst, _ = box.worst(rule.class_risks)
+    gap = max(worst - low, 0.0)
+    details = {"rule": rule, "lower_bound": low, "n_passes": n_passes or n_iter}
+    return Solution(prior, worst, gap, n_iter, "gap" if gap <= tol else why, details)
 
 
 def level_bundle(
@@ -188,17 +195,17 @@ def level_bundle(
             bundle.priors[bundle.best],
             bundle.cuts,
             len(bundle),
-            bundle.low + _LEVEL * gap,
+            bundle.low + LEVEL * gap,
             box.low,
             box.high,
         )
         bundle.mix(weights)
         if status == _FEASIBLE:
             bundle.visit(np.clip(prior, box.low, box.high))
-        elif status != _EMPTY or bundle.high - bundle.low > 0.9 * gap:
-            # rounding: the certificate of an empty level set must shrink the gap to _LEVEL of it
+        elif status != _EMPTY or bundle.high - bundle.low > SHRINKS * gap:
+            # rounding: the certificate of an empty level set must shrink the gap to LEVEL of it
             bundle.mix(bundle.master()[0])
-            if bundle.high - bundle.low > 0.9 * gap:
+            if bundle.high - bundle.low > SHRINKS * gap:
                 why = "stalled"
                 break
     return bundle.finish(tol, n_iter, why)
@@ -211,9 +218,6 @@ def _warm_up(bundle: Bundle, prior: Floats, n_passes: int) -> None:
         prior = bundle.box.project(prior + risks / (step * max(1.0, float(np.sqrt(risks @ risks)))))
 
 
-# The paper's projected subgradient, equation (6), kept to reproduce its tables.
-
-
 def projected_subgradient(
     evaluate: BayesPass,
     box: PriorBox,
@@ -222,8 +226,9 @@ def projected_subgradient(
     max_iter: int = 100,
     start: Floats | None = None,
 ) -> Solution:
-    """``pi <- P_U(pi + gamma_n R / max(1, |R|))`` with ``gamma_n = 1 / n``, max_iter times.
+    """The paper's equation (6), kept to reproduce its tables.
 
+    ``pi <- P_U(pi + gamma_n R / max(1, |R|))`` with ``gamma_n = 1 / n``, max_iter times.
     Condition (8) of the paper asks ``inf gamma_n > 0`` and ``sum gamma_n^2 < inf``, which exclude
     each other; ``gamma_n > 0`` is meant. Bound (9) forgets the normaliser of the step: the
     derivation gives ``(rho^2 + sum gamma_n^2) / (2 sum gamma_n / eta_n)``, which is returned as
@@ -243,11 +248,4 @@ def projected_subgradient(
         prior = box.project(prior + risks / (n * eta))
     found = bundle.finish(tol, max_iter, only_visited=True)
     bound = (rho_squared + squares) / (2.0 * steps)
-    return Solution(
-        found.point,
-        found.value,
-        found.gap,
-        found.n_iter,
-        found.why_stopped,
-        {**found.details, "bound_9": bound},
-    )
+    return replace(found, details={**found.details, "bound_9": bound})

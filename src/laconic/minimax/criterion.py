@@ -13,7 +13,7 @@ the equality holds over randomised rules, see :class:`MixtureRule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from laconic._typing import Floats, Ints
 from laconic.core.decisions import cost_matrix
 from laconic.minimax.profiles import ProfileCounts, ProfileIndex
-
-_BLOCK = 65_536
+from laconic.minimax.tuning import MATCHED, MATCHING_ROUNDS, PROFILES_AT_ONCE
 
 
 def zero_one(n_classes: int) -> Floats:
@@ -32,30 +31,11 @@ def zero_one(n_classes: int) -> Floats:
     return 1.0 - np.eye(n_classes)
 
 
-def checked_loss(
-    loss: ArrayLike | Mapping[Any, Any] | None, n_classes: int, classes: ArrayLike | None = None
-) -> Floats:
-    """A K x K matrix of finite, non-negative losses; row: true class, column: decided class.
-
-    With ``classes``, a mapping is read as by :func:`laconic.core.decisions.cost_matrix`.
-    """
-    if loss is None:
-        return zero_one(n_classes)
-    if isinstance(loss, Mapping) and classes is not None:
-        loss = cost_matrix(loss, classes)
-    try:
-        table = np.array(loss, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"loss must be None or a K x K array of numbers; got {loss!r}.") from None
-    if table.ndim != 2 or table.shape[0] != table.shape[1]:
-        raise ValueError(f"loss must be a square K x K matrix; got shape {table.shape}.")
-    if len(table) != n_classes:
-        raise ValueError(
-            f"loss is {len(table)} x {len(table)}, but y has {n_classes} classes with rows; give "
-            "one row and one column per class of y, in sorted order, and rows for every class."
-        )
-    if not np.isfinite(table).all() or (table < 0).any():
-        raise ValueError("loss must be finite and not negative; add a constant to each row if so.")
+def checked_costs(costs: Any, classes: ArrayLike) -> Floats:
+    """The matrix of :func:`laconic.core.decisions.cost_matrix`, refused where it is negative."""
+    table = cost_matrix(costs, classes)
+    if (table < 0).any():
+        raise ValueError("costs must be finite and not negative; add a constant to each row if so.")
     return table
 
 
@@ -135,8 +115,8 @@ class BayesRisk:
     loss: Floats
 
     def _costs(self, prior: Floats) -> Iterator[tuple[slice, Floats, Floats]]:
-        for start in range(0, self.laws.n_profiles, _BLOCK):
-            stop = min(start + _BLOCK, self.laws.n_profiles)
+        for start in range(0, self.laws.n_profiles, PROFILES_AT_ONCE):
+            stop = min(start + PROFILES_AT_ONCE, self.laws.n_profiles)
             law = self.laws.rows(start, stop)
             yield slice(start, stop), law, bayes_costs(law, prior, self.loss)
 
@@ -152,8 +132,8 @@ class BayesRisk:
     def class_risks(self, labels: NDArray[Any]) -> Floats:
         """R_k of a deterministic rule, equation (7) for any loss."""
         total = np.zeros(self.laws.n_classes)
-        for start in range(0, self.laws.n_profiles, _BLOCK):
-            stop = min(start + _BLOCK, self.laws.n_profiles)
+        for start in range(0, self.laws.n_profiles, PROFILES_AT_ONCE):
+            stop = min(start + PROFILES_AT_ONCE, self.laws.n_profiles)
             decided = self.loss.T[labels[start:stop]]
             total += (decided * self.laws.rows(start, stop)).sum(axis=0)
         return total
@@ -208,21 +188,14 @@ class MixtureRule:
         return out
 
 
-# Class laws from the posteriors of any model: every row is a profile.
-#
-# A posterior g_k(x) learned under the class shares c_k is c_k p_k(x) up to a factor of x, so that
-# ``p_k(x_i) = s_i g_k(x_i) / sum_j s_j g_k(x_j)`` is the law of class k on the rows. Posteriors
-# whose mean is not the class share (a model fitted with balanced class weights, a forest) are
-# first multiplied by one number per class, and normalised, until it is.
-
-
-_ROUNDS = 500
-_CLOSE = 1e-10
-
-
 @dataclass(frozen=True)
 class PosteriorLaws:
-    """One factor per class that makes mean posteriors equal to class shares.
+    """Class laws from the posteriors of any model: every row is a profile.
+
+    A posterior g_k(x) learned under the class shares c_k is c_k p_k(x) up to a factor of x, so that
+    ``p_k(x_i) = s_i g_k(x_i) / sum_j s_j g_k(x_j)`` is the law of class k on the rows. Posteriors
+    whose mean is not the class share (a model fitted with balanced class weights, a forest) are
+    first multiplied by one number per class, and normalised, until it is.
 
     >>> half = np.array([[0.8, 0.2], [0.4, 0.6]])
     >>> fitted = PosteriorLaws.match(half, np.ones(2), np.array([0.5, 0.5]))
@@ -238,10 +211,10 @@ class PosteriorLaws:
         """Find the factors by proportional fitting; classes without any posterior keep theirs."""
         mass = weight / weight.sum()
         factor = np.ones(len(share))
-        for _ in range(_ROUNDS):
+        for _ in range(MATCHING_ROUNDS):
             mean = mass @ _normalised(posterior * factor)
             held = (mean > 0) & (share > 0)
-            if np.abs(mean - share)[held].max() <= _CLOSE:
+            if np.abs(mean - share)[held].max() <= MATCHED:
                 break
             factor[held] *= share[held] / mean[held]
             factor /= factor.max()
@@ -266,18 +239,14 @@ def _normalised(rows: Floats) -> Floats:
     return np.asarray(np.divide(rows, total, out=even, where=total > 0))
 
 
-# Class laws of profiles, smoothed towards independent columns.
-#
-#     p_kt = (n_kt + alpha q_k(t)) / (n_k + alpha),   q_k(t) = prod_j (n_kjb + 1) / (n_k + B_j)
-#
-# with n_kt the weight of class k in profile t, n_kjb that of its rows in bin b of column j, and B_j
-# the number of bins seen in column j. It answers two weaknesses of the plain table at once: a
-# profile that no training row had, and the overfit of rare classes.
-
-
 @dataclass(frozen=True)
 class NaiveBackoff:
-    """The product q_k(t), by columns.
+    """Class laws of profiles, smoothed towards independent columns.
+
+    p_kt = (n_kt + alpha q_k(t)) / (n_k + alpha) with q_k(t) = prod_j (n_kjb + 1) / (n_k + B_j),
+    where n_kt is the weight of class k in profile t, n_kjb that of its rows in bin b of column j,
+    and B_j the number of bins seen in column j. It answers two weaknesses of the plain table at
+    once: a profile that no training row had, and the overfit of rare classes.
 
     Attributes
     ----------

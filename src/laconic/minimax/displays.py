@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
 from laconic.core import drawing as theme
-from laconic.minimax.criterion import checked_loss
+from laconic.minimax.criterion import checked_costs
 from laconic.minimax.estimator import MinimaxClassifier
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
@@ -27,7 +27,7 @@ def measured_risks(model: Any, X: Any, y: Any, loss: Any = None) -> Floats:
     draws.
     """
     classes = np.asarray(model.classes_)
-    table = checked_loss(loss, len(classes), classes)
+    table = checked_costs(loss, classes)
     codes = np.searchsorted(classes, np.asarray(y))
     if (codes >= len(classes)).any() or (classes[codes] != np.asarray(y)).any():
         raise ValueError("y has a class that the classifier does not know.")
@@ -100,7 +100,7 @@ class BayesRiskDisplay(theme.Display):
             "Bayes": estimator.discrete_bayes().class_risks_,
         }
         for name, model in (others or {}).items():
-            risks[name] = measured_risks(model, X, y, estimator.loss)
+            risks[name] = measured_risks(model, X, y, estimator.costs)
         lines = {name: grid * r[0] + (1 - grid) * r[1] for name, r in risks.items()}
         curve = np.array([estimator.bayes_risk([share, 1 - share]) for share in grid])
         top = (float(estimator.least_favorable_prior_[0]), float(estimator.minimax_risk_))
@@ -217,7 +217,7 @@ class RobustnessPriceDisplay(theme.Display):
         for size in grid:
             box = PriorBox((1 - size) * prior, prior + size * (1 - prior))
             found = solve_minimax(
-                model.laws, model.loss, box, tol=estimator.tol, max_iter=estimator.max_iter
+                model.laws, model.form.costs, box, tol=estimator.tol, max_iter=estimator.max_iter
             ).warn_if_short("RobustnessPriceDisplay")
             risks = found.details["rule"].class_risks
             average.append(float(prior @ risks))

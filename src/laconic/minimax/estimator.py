@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,14 +25,8 @@ from laconic.core.folds import folds_of, seed_of
 from laconic.core.solution import Solution
 from laconic.data.row_keys import row_keys, uniforms
 from laconic.minimax.binning import BINNINGS, PROFILES
-from laconic.minimax.criterion import checked_loss
-from laconic.minimax.model import (
-    MinimaxSettings,
-    ProfileModel,
-    deterministic,
-    fit_profiles,
-    held_out_risks,
-)
+from laconic.minimax.criterion import checked_costs
+from laconic.minimax.model import MinimaxSettings, ProfileModel, fit_profiles, held_out_risks
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import SOLVERS
 
@@ -42,7 +35,7 @@ class MinimaxClassifier(TableClassifier):
     r"""Classifier for an unknown class mix: it minimises the worst class risk.
 
     Rows are put into profiles (one bin per column, a cluster, or a tree leaf). With
-    :math:`p_{kt}` the share of profile t in class k and :math:`L_{kl}` the loss of deciding l for
+    :math:`p_{kt}` the share of profile t in class k and :math:`L_{kl}` the cost of deciding l for
     a row of class k, the Bayes risk of a class prior is
 
     .. math:: V(\pi) = \sum_t \min_l \sum_k L_{kl} \pi_k p_{kt},
@@ -54,9 +47,9 @@ class MinimaxClassifier(TableClassifier):
 
     Parameters
     ----------
-    loss : array-like of shape (K, K) or dict, default=None
-        ``loss[k, l]``: loss of deciding class l for a row of class k, in the order of
-        ``classes_``; or ``{"fp": 1, "fn": 10}``, or ``{true: {decided: loss}}``. None counts
+    costs : array-like of shape (K, K), frame or dict, default=None
+        ``costs[k, l]``: cost of deciding class l for a row of class k, in the order of
+        ``classes_``; or ``{"fp": 1, "fn": 10}``, or ``{true: {decided: cost}}``. None counts
         errors.
     prior_bounds : array-like of shape (K, 2) or dict, default=None
         Least and largest proportion of each class that is believed possible; a dict maps classes
@@ -89,7 +82,9 @@ class MinimaxClassifier(TableClassifier):
     cv : int, splitter or None, default=5
         Folds of ``class_risks_oof_``; None skips it.
     random_state : int, RandomState or None, default=None
-        Key of the draws of :meth:`predict`, of the folds and of the clusters. None is a fixed key.
+        Key of the draws of :meth:`predict`, of the folds and of the clusters. Draws and folds are
+        hashes of the rows' values and this key; None is a fixed key, so that the same table gives
+        the same model.
 
     Attributes
     ----------
@@ -145,8 +140,8 @@ class MinimaxClassifier(TableClassifier):
 
     _accepts = Accepts(categorical=True, missing=True, sparse=False, scan=True)
 
-    _parameter_constraints = {
-        "loss": ["array-like", dict, None],
+    _parameter_constraints: dict[str, list[Any]] = {
+        "costs": ["array-like", dict, None],
         "prior_bounds": ["array-like", dict, None],
         "profiles": [StrOptions(set(PROFILES))],
         "n_bins": [Interval(Integral, 1, None, closed="left")],
@@ -166,8 +161,9 @@ class MinimaxClassifier(TableClassifier):
 
     def __init__(
         self,
-        loss: Any = None,
+        costs: Any = None,
         prior_bounds: Any = None,
+        *,
         profiles: str = "bins",
         n_bins: int = 3,
         binning: str = "quantile",
@@ -180,7 +176,7 @@ class MinimaxClassifier(TableClassifier):
         cv: Any = 5,
         random_state: Any = None,
     ) -> None:
-        self.loss = loss
+        self.costs = costs
         self.prior_bounds = prior_bounds
         self.profiles = profiles
         self.n_bins = n_bins
@@ -225,11 +221,11 @@ class MinimaxClassifier(TableClassifier):
         self.minimax_risk_: float = found.details["lower_bound"]
         self.duality_gap_ = found.gap
         self.n_iter_ = found.n_iter
-        self.model_ = model if settings.randomized else deterministic(model, found.point)
-        self.class_risks_: Floats = self.model_.rule.class_risks
+        self.model_ = model
+        self.class_risks_ = model.class_risks
         self.class_prior_ = model.class_prior
         self.bayes_risk_ = model.bayes_risk(model.class_prior)
-        self.n_profiles_ = model.index.n_profiles
+        self.n_profiles_ = model.form.index.n_profiles
         if "bound_9" in found.details:
             self.bound_9_: float = found.details["bound_9"]
         self.class_risks_oof_ = risks
@@ -252,7 +248,7 @@ class MinimaxClassifier(TableClassifier):
         n_classes = len(self.classes_)
         self._seed = seed_of(self.random_state)
         return MinimaxSettings(
-            loss=checked_loss(self.loss, n_classes, self.classes_),
+            costs=checked_costs(self.costs, self.classes_),
             box=PriorBox.of(self.prior_bounds, n_classes, self.classes_),
             profiles=self.profiles,  # type: ignore[arg-type]
             binning=self.binning,  # type: ignore[arg-type]
@@ -269,24 +265,21 @@ class MinimaxClassifier(TableClassifier):
     def _held_out(self, rows: Training, settings: MinimaxSettings, n_given: int) -> Floats | None:
         if self.cv is None:
             return None
-        if settings.smoothing == "error":
-            # a held-out row may well have a new profile: its nearest one says what it would cost
-            settings = replace(settings, smoothing="nearest")
         folds = folds_of(self.cv, rows, n_given, settings.seed)
         return held_out_risks(rows.table, rows.y, rows.weight, settings, folds)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities with which the rule decides each class, shape (n, K)."""
         check_is_fitted(self)
-        return self.model_.decide(self._read_rows(X))
+        return self.model_.form.decide(self._read_rows(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """One decision per row, drawn by a hash of the row's values."""
         check_is_fitted(self)
         table = self._read_rows(X)
-        steps = np.cumsum(self.model_.decide(table), axis=1)[:, :-1]
+        steps = np.cumsum(self.model_.form.decide(table), axis=1)[:, :-1]
         draw = uniforms(row_keys(table, self._seed))
-        return self.classes_[(steps <= draw[:, None]).sum(axis=1)]
+        return np.asarray(self.classes_[(steps <= draw[:, None]).sum(axis=1)])
 
     def discrete_bayes(self, prior: ArrayLike | None = None) -> MinimaxClassifier:
         """The deterministic Bayes rule at a class prior (default: that of the training rows).
@@ -303,9 +296,9 @@ class MinimaxClassifier(TableClassifier):
                 f"classes_; got {prior!r}."
             )
         other = copy(self)
-        other.model_ = deterministic(self.model_, at)
+        other.model_ = self.model_.deterministic(at)
         other.least_favorable_prior_ = at
-        other.class_risks_ = other.model_.rule.class_risks
+        other.class_risks_ = other.model_.class_risks
         other.minimax_risk_ = float(at @ other.class_risks_)
         other.duality_gap_ = 0.0
         other.class_risks_oof_ = None

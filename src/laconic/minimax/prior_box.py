@@ -54,19 +54,9 @@ class PriorBox:
             ) from None
         return _checked(table, n_classes)
 
-    @staticmethod
-    def point(prior: ArrayLike) -> PriorBox:
-        """The box that holds one prior."""
-        prior = np.asarray(prior, dtype=np.float64)
-        return PriorBox(prior, prior)
-
     @property
     def n_classes(self) -> int:
         return len(self.low)
-
-    @property
-    def is_simplex(self) -> bool:
-        return bool((self.low == 0).all() and (self.high == 1).all())
 
     def project(self, y: Floats) -> Floats:
         """Nearest point of the box to ``y``: ``clip(y - tau, low, high)`` with the sum one.

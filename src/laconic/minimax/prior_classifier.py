@@ -21,7 +21,7 @@ from laconic.core.contract import (
     take_rows,
 )
 from laconic.core.folds import folds_of, seed_of
-from laconic.minimax.criterion import PosteriorLaws, bayes_costs, checked_loss
+from laconic.minimax.criterion import PosteriorLaws, bayes_costs, checked_costs
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
 
@@ -38,9 +38,9 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
-    loss : array-like of shape (K, K) or dict, default=None
-        ``loss[k, l]``: loss of deciding class l for a row of class k; or ``{"fp": 1, "fn": 10}``,
-        or ``{true: {decided: loss}}``. None counts errors.
+    costs : array-like of shape (K, K), frame or dict, default=None
+        ``costs[k, l]``: cost of deciding class l for a row of class k; or ``{"fp": 1, "fn": 10}``,
+        or ``{true: {decided: cost}}``. None counts errors.
     prior_bounds : array-like of shape (K, 2) or dict, default=None
         Least and largest proportion of each class. None: any class mix.
     cv : int, splitter or iterable of (train, test), default=5
@@ -50,13 +50,15 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         Duality gap at which the optimiser stops.
     max_iter : int, default=5000
     random_state : int, RandomState or None, default=None
-        Key of the folds.
+        Key of the folds, which are hashes of the rows' values and this key. None is a fixed key:
+        the same table gives the same folds.
 
     Attributes
     ----------
     estimator_ : classifier
         The model fitted on all rows.
     classes_ : ndarray of shape (K,)
+    cost_matrix_ : ndarray of shape (K, K)
     least_favorable_prior_ : ndarray of shape (K,)
     minimax_risk_ : float
         Bayes risk at the least favourable prior, if the posteriors are right.
@@ -92,7 +94,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
 
     _parameter_constraints = {
         "estimator": "no_validation",
-        "loss": ["array-like", dict, None],
+        "costs": ["array-like", dict, None],
         "prior_bounds": ["array-like", dict, None],
         "cv": ["cv_object"],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -103,7 +105,8 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
     def __init__(
         self,
         estimator: Any,
-        loss: Any = None,
+        costs: Any = None,
+        *,
         prior_bounds: Any = None,
         cv: Any = 5,
         tol: float = 1e-8,
@@ -111,7 +114,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.loss = loss
+        self.costs = costs
         self.prior_bounds = prior_bounds
         self.cv = cv
         self.tol = tol
@@ -147,12 +150,12 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
                 "out, or choose a model that takes them."
             )
         kept = X if rows.n_rows == len(np.asarray(y)) else take_rows(X, rows.kept)
-        loss = checked_loss(self.loss, len(self.classes_), self.classes_)
+        costs = checked_costs(self.costs, self.classes_)
         box = PriorBox.of(self.prior_bounds, len(self.classes_), self.classes_)
         folds = folds_of(self.cv, rows, len(np.asarray(y)), seed_of(self.random_state))
         seen, posterior = self._held_out(kept, rows, folds, weighted)
         self.estimator_ = self._fitted(kept, rows, np.arange(rows.n_rows), weighted)
-        self._solve(posterior, rows.y[seen], rows.weight[seen], loss, box)
+        self._solve(posterior, rows.y[seen], rows.weight[seen], costs, box)
         return self
 
     def _fitted(self, X: Any, rows: Training, places: Any, weighted: bool) -> Any:
@@ -187,24 +190,26 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         return out
 
     def _solve(
-        self, posterior: Floats, y: Any, weight: Floats, loss: Floats, box: PriorBox
+        self, posterior: Floats, y: Any, weight: Floats, costs: Floats, box: PriorBox
     ) -> None:
         n_classes = len(self.classes_)
         shares = np.bincount(y, weight, minlength=n_classes)
         self.class_prior_ = shares / shares.sum()
         self.matched_ = PosteriorLaws.match(posterior, weight, self.class_prior_)
         laws = self.matched_.laws(posterior, weight)
-        found = solve_minimax(laws, loss, box, tol=self.tol, max_iter=self.max_iter)
+        found = solve_minimax(laws, costs, box, tol=self.tol, max_iter=self.max_iter)
         found.warn_if_short(type(self).__name__)
-        self.loss_ = loss
+        self.cost_matrix_ = costs
         self.least_favorable_prior_: Floats = found.point
         self.minimax_risk_: float = found.details["lower_bound"]
         self.duality_gap_ = found.gap
         self.n_iter_ = found.n_iter
-        self.bayes_risk_ = float(bayes_costs(laws.law, self.class_prior_, loss).min(axis=1).sum())
-        decided = bayes_costs(self.matched_.likelihood(posterior), found.point, loss).argmin(axis=1)
-        self.class_risks_ = (loss.T[decided] * laws.law).sum(axis=0)
-        paid = np.bincount(y, weight * loss[y, decided], minlength=n_classes)
+        self.bayes_risk_ = float(bayes_costs(laws.law, self.class_prior_, costs).min(axis=1).sum())
+        decided = bayes_costs(self.matched_.likelihood(posterior), found.point, costs).argmin(
+            axis=1
+        )
+        self.class_risks_ = (costs.T[decided] * laws.law).sum(axis=0)
+        paid = np.bincount(y, weight * costs[y, decided], minlength=n_classes)
         self.class_risks_oof_ = paid / shares
 
     def _joint(self, X: Any) -> Floats:
@@ -234,6 +239,6 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of least expected loss under the least favourable prior."""
-        costs = self.predict_proba(X) @ self.loss_
-        return self.classes_[costs.argmin(axis=1)]
+        """The class of least expected cost under the least favourable prior."""
+        costs = self.predict_proba(X) @ self.cost_matrix_
+        return np.asarray(self.classes_[costs.argmin(axis=1)])

@@ -18,12 +18,9 @@ from laconic._typing import Floats, Ints
 from laconic.data.source import Block, Source
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
-
-MAX_CELLS = 2**28
-"""Largest table of profiles by classes that is built: two gibibytes of floats."""
+from laconic.minimax.tuning import FEW_KEYS, MAX_CELLS
 
 _KEY_LIMIT = 2**62
-_FEW_KEYS = 2**20
 
 
 class Coder(Protocol):
@@ -209,7 +206,7 @@ class _Counting:
         self._parts.append(part)
         self._n_waiting += len(part[0])
         # what waits stays below twice what is known, and every weight is summed in block order
-        if self._n_waiting > max(2 * self._n_merged, _FEW_KEYS):
+        if self._n_waiting > max(2 * self._n_merged, FEW_KEYS):
             self._merge()
 
     def _merge(self) -> None:

@@ -7,7 +7,7 @@ and one weighs the held-out risks: all folds share them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,19 +19,17 @@ from laconic.data.row_keys import row_keys
 from laconic.data.source import Block, Source, ordered_sum
 from laconic.data.tables.columns import Table
 from laconic.data.value_tables import block_tables, finished
-from laconic.minimax.binning import bins_of_tables, width_cuts
+from laconic.minimax.binning import bins_of_tables, grid, width_cuts
+from laconic.minimax.form import ProfileRule
 from laconic.minimax.model import (
     MinimaxSettings,
     ProfileModel,
     class_means,
-    deterministic,
     paid_and_mass,
     solve_profiles,
 )
-from laconic.minimax.profiles import BinGrid, ColumnBins, count_each
-
-MOST_VALUES = 2**15
-"""Values of a numeric column beyond which neighbours are pooled before bins are cut."""
+from laconic.minimax.profiles import BinGrid, count_each
+from laconic.minimax.tuning import MOST_VALUES
 
 
 @dataclass(frozen=True)
@@ -48,19 +46,21 @@ class HashedFolds:
 
     def outside(self, block: Block, fold: int) -> Block:
         """The rows that a fold is fitted on; all of them for fold -1."""
-        return block if fold < 0 else _taken(block, self.of(block.X) != fold)
+        if fold < 0:
+            return block
+        rows = _taken(block, self.of(block.X) != fold)
+        return Block(block.index, block.start, block.stop, *rows)
 
-    def inside(self, block: Block, fold: int) -> Block:
+    def inside(self, block: Block, fold: int) -> tuple[Table, Ints, Floats]:
+        """The rows that a fold holds out, their classes and weights."""
         return _taken(block, self.of(block.X) == fold)
 
 
-def _taken(block: Block, chosen: NDArray[np.bool_]) -> Block:
+def _taken(block: Block, chosen: NDArray[np.bool_]) -> tuple[Table, Ints, Floats]:
     assert block.y is not None
     assert block.weight is not None
     rows = np.flatnonzero(chosen)
-    return Block(
-        block.index, block.start, block.stop, block.X[rows], block.y[rows], block.weight[rows]
-    )
+    return block.X[rows], block.y[rows], block.weight[rows]
 
 
 class _Ends:
@@ -92,26 +92,16 @@ def fit_scanned_profiles(
     fitted = [-1, *range(folds.count)] if folds.count > 1 else [-1]
     coders = _bins(source, table, settings, folds)
     counted = count_each(
-        source, coders, len(settings.loss), lambda block, k: folds.outside(block, fitted[k])
+        source, coders, len(settings.costs), lambda block, k: folds.outside(block, fitted[k])
     )
     solved = [
-        solve_profiles(coder, *counts, _for_fold(settings, fold))
+        solve_profiles(coder, *counts, settings if fold < 0 else settings.for_folds)
         for coder, counts, fold in zip(coders, counted, fitted, strict=True)
     ]
-    model, found = solved[0]
-    if folds.count == 1:
-        return model, found, None
-    judged = [
-        own if settings.randomized else deterministic(own, solution.point)
-        for own, solution in solved[1:]
-    ]
-    return model, found, _held_out(source, judged, folds)
-
-
-def _for_fold(settings: MinimaxSettings, fold: int) -> MinimaxSettings:
-    # a held-out row may well have a new profile: its nearest one says what it would cost
-    wary = fold >= 0 and settings.smoothing == "error"
-    return replace(settings, smoothing="nearest") if wary else settings
+    risks = None
+    if folds.count > 1:
+        risks = _held_out(source, [model.form for model, _ in solved[1:]], folds)
+    return *solved[0], risks
 
 
 def _bins(
@@ -120,7 +110,7 @@ def _bins(
     """Bins of all rows, then of the rows outside each fold."""
     if settings.binning == "width":
         return _bins_of_equal_width(source, table, settings.n_bins, folds)
-    n_classes = len(settings.loss)
+    n_classes = len(settings.costs)
     sizes = [
         len(texts or ()) if kind == "categorical" else None
         for kind, texts in zip(table.kinds, table.categories, strict=True)
@@ -130,33 +120,28 @@ def _bins(
         parts: list[Any] = []
         for fold in range(folds.count):
             own = folds.inside(block, fold)
-            assert own.y is not None
-            assert own.weight is not None
-            parts.extend(block_tables(own.X, own.y, own.weight, sizes, n_classes, MOST_VALUES))
+            parts.extend(block_tables(*own, sizes, n_classes, MOST_VALUES))
         return tuple(parts)
 
     tables = _by_fold(finished(source.sum(of_block)), folds.count)
-    return [bins_of_tables(own, settings.binning, settings.n_bins) for own in tables]
+    return [bins_of_tables(table, own, settings.binning, settings.n_bins) for own in tables]
 
 
 def _bins_of_equal_width(
     source: Source, table: Table, n_bins: int, folds: HashedFolds
 ) -> list[BinGrid]:
     ends = source.sum(
-        lambda block: tuple(_Ends.of(folds.inside(block, f).X) for f in range(folds.count))
+        lambda block: tuple(_Ends.of(folds.inside(block, f)[0]) for f in range(folds.count))
     )
-    grids = []
-    for (seen,) in _by_fold(list(ends), folds.count):
-        columns = []
-        for j, texts in enumerate(table.categories):
-            if table.kinds[j] == "categorical":
-                columns.append(ColumnBins(None, len(texts or ())))
-                continue
-            span = np.array([seen.low[j], seen.high[j]])
-            cuts = width_cuts(span, n_bins) if span[0] < span[1] else np.empty(0)
-            columns.append(ColumnBins(cuts, len(cuts) + 1))
-        grids.append(BinGrid(tuple(columns)))
-    return grids
+
+    def between(seen: _Ends) -> BinGrid:
+        def cuts_of(j: int) -> Floats:
+            ends = np.array([seen.low[j], seen.high[j]])
+            return width_cuts(ends, n_bins) if ends[0] < ends[1] else np.empty(0)
+
+        return grid(table, cuts_of)
+
+    return [between(seen) for (seen,) in _by_fold(list(ends), folds.count)]
 
 
 def _by_fold(parts: Sequence[Any], n_folds: int) -> list[list[Any]]:
@@ -171,15 +156,11 @@ def _by_fold(parts: Sequence[Any], n_folds: int) -> list[list[Any]]:
     return sums
 
 
-def _held_out(source: Source, models: Sequence[ProfileModel], folds: HashedFolds) -> Floats:
+def _held_out(source: Source, forms: Sequence[ProfileRule], folds: HashedFolds) -> Floats:
     def of_block(block: Block) -> Floats:
-        total = np.zeros((2, len(models[0].loss)))
-        for fold, model in enumerate(models):
-            own = folds.inside(block, fold)
-            assert own.y is not None
-            assert own.weight is not None
-            total += paid_and_mass(model, own.X, own.y, own.weight)
+        total = np.zeros((2, len(forms[0].costs)))
+        for fold, form in enumerate(forms):
+            total += paid_and_mass(form, *folds.inside(block, fold))
         return total
 
-    cost, mass = source.sum(of_block)
-    return class_means(cost, mass)
+    return class_means(*source.sum(of_block))

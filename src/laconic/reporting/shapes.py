@@ -192,16 +192,16 @@ def _texts_of(term: Term, name: str) -> list[str]:
 
 def _describe_profiles(model: MinimaxClassifier) -> dict[str, Any]:
     """Profiles of a minimax rule: the heaviest, with their shares by class and the decision."""
-    fitted = model.model_
-    weights = fitted.laws.rows(0, fitted.index.n_profiles)
+    fitted, form = model.model_, model.model_.form
+    weights = fitted.laws.rows(0, form.index.n_profiles)
     mass = weights @ fitted.class_prior
     heaviest = np.argsort(-mass, kind="stable")[:60]
-    decisions = fitted.rule.decide(heaviest)
-    codes = fitted.index.codes()[heaviest]
+    decisions = form.rule.decide(heaviest)
+    codes = form.index.codes()[heaviest]
     names = _profile_names(model, codes)
     return {
         "kind": "profiles",
-        "n_profiles": int(fitted.index.n_profiles),
+        "n_profiles": int(form.index.n_profiles),
         "profiles": [
             {
                 "name": names[i],
@@ -216,7 +216,7 @@ def _describe_profiles(model: MinimaxClassifier) -> dict[str, Any]:
 
 def _profile_names(model: MinimaxClassifier, codes: Ints) -> list[list[str]]:
     """For each profile, one text per column; "group 7" where profiles are clusters or leaves."""
-    coder = model.model_.coder
+    coder = model.model_.form.coder
     if not isinstance(coder, BinGrid):
         return [[f"#{int(row[0])}"] for row in codes]
     schema = model.schema_

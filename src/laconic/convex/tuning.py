@@ -1,0 +1,46 @@
+"""Numbers of the convex risks that are choices, not mathematics, each with its reason."""
+
+CHUNK_ROWS = 2_048
+"""Rows that the normal equations multiply at a time: they stay in the cache (bench_convex_risk)."""
+
+FIRST_ROWS = 256
+"""Rows whose mean stands for the level of the columns; by convention."""
+
+HIGH_LEVEL = 30.0
+"""Levels beyond this many deviations are taken off before products are summed, or they cancel
+more than three digits; by convention."""
+
+REFINEMENTS = 3
+"""Corrections of least squares by the same factor before Newton takes over; by convention."""
+
+RESTARTS = 2
+"""Runs of Newton's method from the coefficients of the last, which sheds gathered rounding."""
+
+SMALL_TABLE = 10_000
+"""Rows up to which POLISHING_STEPS more iterations cost next to nothing (bench_convex_risk)."""
+
+POLISHING_STEPS = 3
+
+MOST_ROWS_ON_KINK = 4_000
+"""Rows that are put back on their kink by one dense least-squares problem; by convention."""
+
+MOST_NEWTON_COLUMNS = 300
+"""Columns up to which scikit-learn factors the joint Hessian; above, and for CSR rows, lbfgs."""
+
+MOST_PAIR_COLUMNS = 512
+"""Columns up to which the ranker forms Newton's matrix; conjugate gradients above."""
+
+LABELS_OF_NEWTON = 256
+"""Label ranks that the ranker's Newton matrix tells apart: its tree then stays in the cache."""
+
+IDLE_STEPS = 8
+"""Ranking steps without a smaller gap after which the ranker has stalled; by convention."""
+
+BAND_SHARE = 0.3
+"""The hinge's rounded band shrinks when the rest of the gap is below this share of its misfit."""
+
+BAND_SHRINKS = 5.0
+"""Factor by which it shrinks; both by convention."""
+
+SERIES_DEGREE = 17
+"""Degree of log(1 + z) on [0, 1]: thirteen digits (tests/convex/test_ranking.py)."""
