@@ -21,7 +21,7 @@ from laconic.data.tables.columns import Schema
 from laconic.votes.boosting import lp_boost
 from laconic.votes.column_generation import CqBoost
 from laconic.votes.nnls import ActiveSet, least_squares_vote, sides_to_bounds
-from laconic.votes.voters import StumpVoters
+from laconic.votes.voters.stumps import StumpVoters
 
 
 def cpu(f: Callable[[], Any], repeat: int = 3) -> tuple[float, Any]:
@@ -64,7 +64,7 @@ def one_solve() -> None:
     for m, n in ((10_000, 100), (10_000, 500), (10_000, 2000), (1000, 2000)):
         X, y = make_classification(m, 20, n_informative=10, random_state=0)
         columns = stump_columns(X, y, "quantile", n // 20)
-        ids = np.flatnonzero(columns.offered)
+        ids = np.arange(columns.n_columns)
         first, gram = columns.first_moment()[ids], columns.full_gram(ids)
         turn = np.where(first < 0, -1.0, 1.0)
         first, gram = first * turn, gram * np.outer(turn, turn)
@@ -142,10 +142,38 @@ def every_midpoint(m: int = 100_000, d: int = 50) -> None:
         theirs, _ = cpu(lambda a=X[:rows], b=y[:rows], e=peer: e.fit(a, b), 1)
         risks = [1 - e.score(X[rows:], y[rows:]) for e in (model, peer)]
         print(
-            f"| {rows} x {d} | {ours:.1f} s | {model.n_voters_} | {theirs:.1f} s | "
+            f"| {rows} x {d} | {ours:.1f} s | {model.n_voters_[0]} | {theirs:.1f} s | "
             f"x{theirs / ours:.1f} | {risks[0]:.4f} | {risks[1]:.4f} |",
             flush=True,
         )
+
+
+class ColdMaster:
+    """The dual of LPBoost solved from scratch by scipy at every column."""
+
+    def __init__(self, cap: Any) -> None:
+        self.cap = cap
+        self.rows: list[Any] = []
+
+    def add(self, column: Any) -> None:
+        self.rows.append(np.append(column, -1.0))
+
+    def solve(self) -> tuple[Any, float, Any]:
+        from scipy.optimize import linprog
+
+        n = len(self.cap)
+        found = linprog(
+            np.append(np.zeros(n), 1.0),
+            A_ub=np.array(self.rows),
+            b_ub=np.zeros(len(self.rows)),
+            A_eq=np.append(np.ones(n), 0.0)[None],
+            b_eq=[1.0],
+            bounds=[*((0.0, c) for c in self.cap), (None, None)],
+            method="highs-ds",
+        )
+        if found.x is None:
+            raise RuntimeError(f"The linear program of LPBoost failed: {found.message}")
+        return found.x[:n], float(found.x[n]), -np.asarray(found.ineqlin.marginals)
 
 
 def linear_programs() -> None:
@@ -162,8 +190,8 @@ def linear_programs() -> None:
         ("make_classification 2000", made, 0.5),
     ):
         columns = stump_columns(X, y)
-        warm, found = cpu(lambda c=columns, v=nu: lp_boost(c, v, warm=True), 1)
-        cold, again = cpu(lambda c=columns, v=nu: lp_boost(c, v, warm=False), 1)
+        warm, found = cpu(lambda c=columns, v=nu: lp_boost(c, v), 1)
+        cold, again = cpu(lambda c=columns, v=nu: lp_boost(c, v, make_master=ColdMaster), 1)
         print(
             f"| {name}, {columns.n_columns}, {nu} | {np.count_nonzero(found.point)} | {warm:.3f} s "
             f"| x{cold / warm:.1f} | {abs(found.value - again.value):.1e} |",

@@ -137,7 +137,7 @@ def _cq_boost() -> list[BaseEstimator]:
 
 def _min_cq() -> list[BaseEstimator]:
     make = laconic.votes.MinCqClassifier
-    return [make(), make(form="sum-to-one", mu="bound")]
+    return [make(), make(constraint="sum-to-one", mu="bound")]
 
 
 def _lp_boost() -> list[BaseEstimator]:

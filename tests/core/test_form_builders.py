@@ -13,7 +13,8 @@ from laconic.data.tables.columns import Table
 from laconic.linear.design import design
 from laconic.modl.form import slots_of_side
 from laconic.modl.partition import Groups, Intervals
-from laconic.votes.fit import NoFormError, trust_of
+from laconic.votes.fit import trust_of
+from laconic.votes.form import NoFormError
 
 
 def _mixed(n_rows: int, n_classes: int, seed: int = 0) -> tuple[dict, np.ndarray]:
@@ -47,7 +48,7 @@ MIXED = {
         encoder=laconic.ModlEncoder(special_values={"wide": [1.0]}), random_state=0
     ),
     "stumps": laconic.CqBoostClassifier(),
-    "calibrated": laconic.CqBoostClassifier(probability="calibrated"),
+    "calibrated": laconic.CqBoostClassifier(proba="calibrated"),
     "mincq": laconic.votes.MinCqClassifier(laconic.votes.StumpVoters("quantile", 5)),
 }
 

@@ -44,7 +44,7 @@ MODELS = {
     "naive Bayes": (lambda: WeightedNaiveBayes(), MIXED, "w"),
     "gray zone": (lambda: GrayZoneLogisticRegression(zone=(0.2, 0.6)), NUMBERS, "w"),
     "minimax": (lambda: MinimaxClassifier(n_bins=4), MIXED, "w"),
-    "votes": (lambda: CqBoostClassifier(probability="calibrated"), MIXED, "w"),
+    "votes": (lambda: CqBoostClassifier(proba="calibrated"), MIXED, "w"),
     "additive": (lambda: SparseAdditiveClassifier(random_state=0), MIXED, "w"),
     "all voters": (lambda: MinCqClassifier(), MIXED, None),
     "decision": (

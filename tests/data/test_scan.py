@@ -247,7 +247,7 @@ def test_held_out_risks_of_a_scan_are_those_of_its_folds(frame):
     [
         CqBoostClassifier(mu="least-squares"),
         CqBoostClassifier(StumpVoters("quantile", 6), mu="bound"),
-        CqBoostClassifier(mu=0.3, form="oriented"),
+        CqBoostClassifier(mu=0.3, constraint="oriented"),
         CqBoostClassifier(StumpVoters("midpoints"), mu=0.3, max_voters=3),
         MinCqClassifier(mu=0.2, mu_unit="share"),
     ],
@@ -292,9 +292,9 @@ def test_mu_and_calibration_of_a_scan_come_from_its_folds(frame):
     fold = ScanFolds(4, 0).of(Schema.learn(X).table)
     pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
     for model in (CqBoostClassifier, MinCqClassifier):
-        held = model(cv=pairs, probability="calibrated").fit(X, y)
+        held = model(cv=pairs, proba="calibrated").fit(X, y)
         rows = scan(frame, "label", features=names, block_rows=700)
-        found = model(cv=4, probability="calibrated").fit(rows)
+        found = model(cv=4, proba="calibrated").fit(rows)
         one, other = found.votes_[0], held.votes_[0]
         np.testing.assert_allclose(
             one.curve["held_out_loss"], other.curve["held_out_loss"], rtol=1e-5
@@ -304,8 +304,8 @@ def test_mu_and_calibration_of_a_scan_come_from_its_folds(frame):
         np.testing.assert_allclose(
             [one.slope, one.intercept], [other.slope, other.intercept], atol=1e-4
         )
-        given = model(cv=4, mu=0.2, mu_unit="share", probability="calibrated")
-        alone = model(cv=pairs, mu=0.2, mu_unit="share", probability="calibrated").fit(X, y)
+        given = model(cv=4, mu=0.2, mu_unit="share", proba="calibrated")
+        alone = model(cv=pairs, mu=0.2, mu_unit="share", proba="calibrated").fit(X, y)
         np.testing.assert_allclose(
             given.fit(rows).predict_proba(X), alone.predict_proba(X), atol=1e-3
         )

@@ -57,7 +57,7 @@ FAMILIES = {
     "rules": laconic.SparseRulesClassifier(random_state=0),
     "lines": laconic.ScorecardClassifier("lines", zone=(0.1, 0.9)),
     "kernel": laconic.kernel.RankKernelClassifier(),
-    "stumps": laconic.CqBoostClassifier(probability="calibrated"),
+    "stumps": laconic.CqBoostClassifier(proba="calibrated"),
     "plain": PlainLogisticRegression(),
 }
 

@@ -283,7 +283,7 @@ def test_tables_curves_grids_and_trees_of_two_classes(open_page):
     y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * draw.normal(size=500) > 0).astype(int)
     kinds = set()
     for inner in (
-        CqBoostClassifier(mu="least-squares", max_voters=6, probability="calibrated"),
+        CqBoostClassifier(mu="least-squares", max_voters=6, proba="calibrated"),
         WeightedNaiveBayes(random_state=0, pairs=1, trees=2),
         SparseAdditiveClassifier(group_penalty=0.001, pairs=2),
     ):

@@ -11,9 +11,10 @@ from sklearn.svm import LinearSVC
 
 from laconic.data.tables.columns import Schema
 from laconic.votes.boosting import cb_boost, cg_boost, lp_boost
-from laconic.votes.column_generation import CqBoost, DenseColumns
+from laconic.votes.column_generation import CqBoost
+from laconic.votes.columns import DenseColumns, StumpColumns
 from laconic.votes.nnls import least_squares_vote
-from laconic.votes.voters import StumpColumns, StumpVoters
+from laconic.votes.voters.stumps import StumpVoters
 
 
 def stumps(n=150, seed=0, weighted=False, thresholds="midpoints", constant=True):
@@ -110,8 +111,7 @@ def dense(n=70, voters=15, seed=3):
 
 
 @pytest.mark.parametrize("nu", [0.4, 0.7])
-@pytest.mark.parametrize("warm", [True, False])
-def test_lp_boost_has_the_optimum_of_the_full_program(nu, warm):
+def test_lp_boost_has_the_optimum_of_the_full_program(nu):
     pytest.importorskip("highspy")
     columns = dense()
     A = columns.H * columns.y[:, None]
@@ -126,7 +126,7 @@ def test_lp_boost_has_the_optimum_of_the_full_program(nu, warm):
         b_eq=[1.0],
         bounds=[*[(0, None)] * (n + m), (None, None)],
     )
-    found = lp_boost(columns, nu, warm=warm)
+    found = lp_boost(columns, nu)
     assert found.details["objective"] == pytest.approx(-full.fun, abs=1e-8)
     assert np.abs(found.point).sum() == pytest.approx(1.0, abs=1e-8)
     assert found.gap < 1e-7
@@ -153,7 +153,7 @@ def test_cg_boost_is_a_support_vector_machine_without_intercept():
 
 @pytest.mark.parametrize("sides", ["both", "plain"])
 def test_cg_boost_by_descent_agrees_with_a_conic_solver(sides, monkeypatch):
-    monkeypatch.setattr("laconic.votes.boosting.EXACT_ROWS", 0)
+    monkeypatch.setattr("laconic.votes.tuning.EXACT_ROWS", 0)
     columns = dense(n=60, voters=8)
     found = cg_boost(columns, np.arange(8), 0.3, np.ones(60), sides=sides)
     A = columns.H * columns.y[:, None]

@@ -16,9 +16,10 @@ from laconic.votes import (
     MinCqClassifier,
     StumpVoters,
 )
-from laconic.votes.given_voters import distinct_rows
-from laconic.votes.kernel_voters import WIDTHS, KernelMap
-from laconic.votes.voters import Stump
+from laconic.votes.tuning import WIDTHS
+from laconic.votes.voters.base import distinct_rows
+from laconic.votes.voters.kernels import KernelMap
+from laconic.votes.voters.stumps import Stump
 
 
 def cuts(thresholds, values, weight=None, n=10):
@@ -80,9 +81,9 @@ def test_picked_stumps_vote_as_the_columns_do():
     prepared = StumpVoters("midpoints").prepare(learned.table, np.ones(n))
     columns = prepared.columns(np.ones(n), np.ones(n), 0)
     every = np.arange(columns.n_columns)
-    picked = prepared.pick(every, np.ones(len(every)), np.ones(n), 0)
+    picked = prepared.pick(every, np.ones(len(every)), 0)
     np.testing.assert_array_equal(picked.votes(learned.table, None), columns.votes(every))
-    flipped = prepared.pick(every, -np.ones(len(every)), np.ones(n), 0)
+    flipped = prepared.pick(every, -np.ones(len(every)), 0)
     np.testing.assert_array_equal(flipped.votes(learned.table, None), -columns.votes(every))
     # a category that was not there is no category; a missing number is below every threshold
     fresh = learned.schema.apply({"size": [np.nan], "colour": ["never seen"]})
@@ -183,7 +184,7 @@ def test_distinct_rows_do_not_depend_on_order_or_copies():
     "model",
     [
         CqBoostClassifier(ForestVoters(30), random_state=0),
-        CqBoostClassifier(ForestVoters(30), probability="calibrated", random_state=3),
+        CqBoostClassifier(ForestVoters(30), proba="calibrated", random_state=3),
         CqBoostClassifier(KernelVoters(n_landmarks=12), random_state=0),
         CqBoostClassifier(KernelVoters(gamma="cv")),
         MinCqClassifier("rbf"),
@@ -219,7 +220,7 @@ def test_the_width_of_least_held_out_loss_is_kept():
     X = draw.uniform(-3, 3, size=(120, 2))
     y = (np.sin(2 * X[:, 0]) * np.sin(2 * X[:, 1]) > 0).astype(int)  # needs a narrow kernel
     found = CqBoostClassifier(KernelVoters(gamma="cv")).fit(X, y)
-    assert found.voters_.map.gamma == max(WIDTHS) / 2
+    assert found.voters_[0].map.gamma == max(WIDTHS) / 2
     losses = {
         width / 2: min(
             CqBoostClassifier(KernelVoters(gamma=width / 2))
@@ -229,7 +230,7 @@ def test_the_width_of_least_held_out_loss_is_kept():
         )
         for width in WIDTHS
     }
-    assert found.voters_.map.gamma == min(losses, key=losses.get)
+    assert found.voters_[0].map.gamma == min(losses, key=losses.get)
 
 
 def test_widths_are_chosen_only_where_rows_are_held_out():
@@ -241,4 +242,4 @@ def test_widths_are_chosen_only_where_rows_are_held_out():
     with pytest.raises(ValueError, match="gamma must be"):
         CqBoostClassifier(KernelVoters(gamma=-1.0)).fit(X, y)
     tiny = CqBoostClassifier(KernelVoters(gamma="cv")).fit(X[:2], [0, 1])
-    assert tiny.voters_.map.gamma == WIDTHS[0] / 3
+    assert tiny.voters_[0].map.gamma == WIDTHS[0] / 3

@@ -46,14 +46,14 @@ def test_column_counts_of_the_slides(name, columns):
     """Sum-to-one, mu = 1e-3, both directions: rank of the votes, plus the parked complement."""
     X, y = read(name)
     train, _ = next(halves(y, 1))
-    model = CqBoostClassifier(SLIDES, form="sum-to-one", mu=1e-3).fit(X[train], y[train])
+    model = CqBoostClassifier(SLIDES, constraint="sum-to-one", mu=1e-3).fit(X[train], y[train])
     assert model.n_voters_ == columns == PUBLISHED_STUMPS[name][0][1]
 
 
 def test_the_slides_form_does_not_depend_on_mu(cancer):
     X, _, y, _ = cancer
     votes = [
-        CqBoostClassifier(SLIDES, form="slides", mu=mu).fit(X, y).vote(X)
+        CqBoostClassifier(SLIDES, constraint="slides", mu=mu).fit(X, y).vote(X)
         for mu in (1e-5, 0.01, 3.0)
     ]
     np.testing.assert_array_equal(votes[0], votes[1])
@@ -69,20 +69,20 @@ def test_c_bound_is_that_of_the_margins_and_of_least_squares(cancer):
     assert model.gibbs_risk_ == pytest.approx((1 - mu1) / 2)
     assert model.disagreement_ == pytest.approx((1 - mu2) / 2)
     signs = np.where(y == 1, 1, -1)
-    votes = np.column_stack([model.voters_.votes(model._read_rows(X), X)])
+    votes = model.voters_[0].votes(model._read_rows(X), X)
     residual = np.linalg.lstsq(votes, signs, rcond=None)[1]
     left = signs - votes @ np.linalg.lstsq(votes, signs, rcond=None)[0]
     assert model.c_bound_ == pytest.approx(np.mean(left**2), abs=1e-9), residual
 
 
-@pytest.mark.parametrize("form", ["sum-to-one", "oriented"])
+@pytest.mark.parametrize("constraint", ["sum-to-one", "oriented"])
 @pytest.mark.parametrize("share", [0.3, 0.9])
-def test_a_given_mu_is_met(cancer, form, share):
+def test_a_given_mu_is_met(cancer, constraint, share):
     X, _, y, _ = cancer
-    model = CqBoostClassifier(form=form, mu=share, mu_unit="share").fit(X, y)
+    model = CqBoostClassifier(constraint=constraint, mu=share, mu_unit="share").fit(X, y)
     assert model.mu_ == pytest.approx(share * model.mu_max_, rel=1e-8)
-    assert model.weights_.sum() == pytest.approx(1.0)
-    assert (model.weights_ > 0).all()
+    assert model.weights_[0].sum() == pytest.approx(1.0)
+    assert (model.weights_[0] > 0).all()
     assert 0 <= model.duality_gap_ < 1e-8
 
 
@@ -93,8 +93,8 @@ def test_quasi_uniform_mu_and_weights(cancer):
     prepared = StumpVoters().prepare(model._read_rows(X), np.ones(len(y)))
     _, copies = prepared.columns(np.ones(len(y)), np.ones(len(y)), 0).distinct()
     assert copies.sum() == 301  # 30 columns of 10 thresholds and the constant
-    assert (model.weights_ <= copies / 301 + 1e-12).all()
-    assert model.weights_.sum() <= 1.0
+    assert (model.weights_[0] <= copies / 301 + 1e-12).all()
+    assert model.weights_[0].sum() <= 1.0
     assert "quasi-uniform" in [bound.name for bound in model.pac_bayes_bounds()]
     assert model.n_voters_ > 150
 
@@ -112,7 +112,7 @@ def test_mu_above_its_maximum_is_refused(cancer):
 def test_early_stopping_is_its_own_parameter(cancer):
     X, _, y, _ = cancer
     counts = [
-        CqBoostClassifier(SLIDES, form="slides", early_stopping=eps).fit(X, y).n_voters_
+        CqBoostClassifier(SLIDES, constraint="slides", early_stopping=eps).fit(X, y).n_voters_
         for eps in (0.1, 0.03, 0.001)
     ]
     assert counts == sorted(counts)
@@ -153,7 +153,7 @@ def test_the_bound_chooses_a_vote_with_a_smaller_bound(cancer):
 def test_priced_and_listed_stumps_agree(cancer, monkeypatch):
     X, T, y, _ = cancer
     listed = CqBoostClassifier(mu=0.5, mu_unit="share").fit(X, y)
-    monkeypatch.setattr("laconic.votes.problem.LISTED", 10)
+    monkeypatch.setattr("laconic.votes.tuning.LISTED", 10)
     priced = CqBoostClassifier(mu=0.5, mu_unit="share").fit(X, y)
     assert priced.mu_ == pytest.approx(listed.mu_, rel=1e-3)
     assert priced.c_bound_ == pytest.approx(listed.c_bound_, abs=1e-3)
@@ -173,7 +173,7 @@ def test_several_classes_one_against_the_rest():
 def test_calibrated_probabilities_beat_the_margin_rule(cancer):
     X, T, y, u = cancer
     plain = CqBoostClassifier().fit(X, y)
-    calibrated = CqBoostClassifier(probability="calibrated").fit(X, y)
+    calibrated = CqBoostClassifier(proba="calibrated").fit(X, y)
     np.testing.assert_allclose(plain.predict_proba(T)[:, 1], (1 + plain.vote(T)) / 2)
     assert log_loss(u, calibrated.predict_proba(T)) < log_loss(u, plain.predict_proba(T))
     np.testing.assert_array_equal(calibrated.predict(T), calibrated.predict_proba(T).argmax(1))
@@ -200,8 +200,8 @@ def test_one_class_is_refused():
 
 def test_unknown_choices_are_named(cancer):
     X, _, y, _ = cancer
-    for params in ({"form": "x"}, {"mu": "x"}, {"mu_unit": "x"}, {"probability": "x"}):
-        with pytest.raises(ValueError, match=next(iter(params))):
+    for params in ({"constraint": "x"}, {"mu": "x"}, {"mu_unit": "x"}, {"proba": "x"}):
+        with pytest.raises(ValueError, match=f"The '{next(iter(params))}' parameter"):
             CqBoostClassifier(**params).fit(X, y)
     with pytest.raises(ValueError, match="voters='trees' is not known"):
         CqBoostClassifier("trees").fit(X, y)
@@ -209,9 +209,69 @@ def test_unknown_choices_are_named(cancer):
         CqBoostClassifier(3).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("make", "params"),
+    [
+        (CqBoostClassifier, {"cv": 1}),
+        (CqBoostClassifier, {"cv": "five"}),
+        (CqBoostClassifier, {"delta": 2}),
+        (MinCqClassifier, {"delta": 0.0}),
+        (CqBoostClassifier, {"tol": -1}),
+        (CqBoostClassifier, {"tol": np.nan}),
+        (CqBoostClassifier, {"mu": -0.1}),
+        (CqBoostClassifier, {"max_voters": 0}),
+        (CqBoostClassifier, {"early_stopping": 1.5}),
+        (CqBoostClassifier, {"staged": "yes"}),
+        (CqBoostClassifier, {"random_state": "x"}),
+        (MinCqClassifier, {"multi_class": "ova"}),
+        (MinCqClassifier, {"constraint": "oriented"}),
+        (LPBoostClassifier, {"nu": 1.5}),
+        (LPBoostClassifier, {"nu": "best"}),
+        (CGBoostClassifier, {"C": 0.0}),
+        (CBBoostClassifier, {"n_rounds": 0}),
+        (CBBoostClassifier, {"tol": 0}),
+    ],
+)
+def test_parameters_out_of_range_are_refused_by_name(cancer, make, params):
+    X, _, y, _ = cancer
+    with pytest.raises(ValueError, match=f"The '{next(iter(params))}' parameter"):
+        make(**params).fit(X, y)
+
+
+def test_every_parameter_is_constrained():
+    for make in (
+        CqBoostClassifier,
+        MinCqClassifier,
+        LPBoostClassifier,
+        CGBoostClassifier,
+        CBBoostClassifier,
+    ):
+        assert set(make._parameter_constraints) == set(make().get_params()), make
+
+
+def test_attributes_have_one_entry_a_vote_whatever_the_number_of_classes():
+    X, y = load_iris(return_X_y=True)
+    for n_classes in (2, 3):
+        kept = y < n_classes
+        model = CqBoostClassifier(mu="least-squares", max_voters=3).fit(X[kept], y[kept])
+        n_votes = 1 if n_classes == 2 else 3
+        assert isinstance(model.weights_, list)
+        assert len(model.weights_) == len(model.voters_) == n_votes
+        for name in ("n_voters_", "mu_", "mu_max_", "c_bound_", "gibbs_risk_", "disagreement_"):
+            assert getattr(model, name).shape == (n_votes,), name
+        assert model.duality_gap_.shape == (n_votes,)
+
+
+def test_rivals_refuse_trees_by_name_and_by_family(cancer):
+    X, _, y, _ = cancer
+    for voters in ("forest", ForestVoters(5)):
+        with pytest.raises(ValueError, match="out of bag"):
+            LPBoostClassifier(voters).fit(X, y)
+
+
 def test_forest_votes_prune_the_forest(cancer):
     X, T, y, u = cancer
-    model = CqBoostClassifier(ForestVoters(80), probability="calibrated", random_state=0).fit(X, y)
+    model = CqBoostClassifier(ForestVoters(80), proba="calibrated", random_state=0).fit(X, y)
     whole = RandomForestClassifier(80, min_samples_leaf=5, random_state=0).fit(X, y)
     assert model.n_voters_ < 40
     assert log_loss(u, model.predict_proba(T)) < log_loss(u, whole.predict_proba(T)) + 0.03
@@ -248,18 +308,12 @@ def test_kernel_votes(cancer, kernel):
     assert land.fit(X, y).n_voters_ <= 21
 
 
-def test_a_kernel_without_normalisation_is_refused(cancer):
-    X, _, y, _ = cancer
-    with pytest.raises(ValueError, match="normalis"):
-        CqBoostClassifier(KernelVoters("linear", normalise=False)).fit(X, y)
-
-
 def test_the_interpolating_vote_is_the_sparse_least_squares_of_the_labels(cancer):
     """With n > m the program has C = 0 and no warning is owed: the certificate is closed."""
     X, _, y, _ = cancer
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        model = CqBoostClassifier(SLIDES, form="slides").fit(X[:60], y[:60])
+        model = CqBoostClassifier(SLIDES, constraint="slides").fit(X[:60], y[:60])
     assert model.c_bound_ < 1e-8
     assert model.n_voters_ <= 60
 
@@ -272,7 +326,7 @@ def test_rivals_fit_the_same_voters(cancer, rival):
     rival.fit(X, y)
     assert rival.score(T, u) > 0.9
     assert rival.duality_gap_ >= 0
-    assert rival.weights_.sum() == pytest.approx(1.0)
+    assert rival.weights_[0].sum() == pytest.approx(1.0)
     assert len(rival.pac_bayes_bounds()) == 5
 
 
@@ -334,7 +388,7 @@ def test_a_priced_path_is_not_left_on_the_plateau_of_its_first_voter(monkeypatch
     X = np.where(draw.random((600, 41)) < agree, y[:, None], -y[:, None])
     fit, held = np.arange(0, 600, 2), np.arange(1, 600, 2)
     listed = CqBoostClassifier().fit(X[fit], y[fit])
-    monkeypatch.setattr("laconic.votes.problem.LISTED", 10)
+    monkeypatch.setattr("laconic.votes.tuning.LISTED", 10)
     priced = CqBoostClassifier().fit(X[fit], y[fit])
     losses = priced.votes_[0].curve["held_out_loss"]
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)  # the plateau
@@ -350,7 +404,7 @@ def test_folds_walk_the_path_of_the_whole(monkeypatch):
     y = ((X**2).sum(1) > 1.2).astype(int)
     curves = []
     for listed in (10, 110):
-        monkeypatch.setattr("laconic.votes.problem.LISTED", listed)
+        monkeypatch.setattr("laconic.votes.tuning.LISTED", listed)
         curves.append(CqBoostClassifier("rbf").fit(X, y).votes_[0].curve)
     n = min(len(curve["share"]) for curve in curves)
     assert n > 5

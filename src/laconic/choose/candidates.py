@@ -23,7 +23,7 @@ from laconic.minimax.estimator import MinimaxClassifier
 from laconic.rules.estimator import SparseRulesClassifier
 from laconic.scorecard.estimator import ScorecardClassifier
 from laconic.votes.estimator import CqBoostClassifier
-from laconic.votes.given_voters import ForestVoters
+from laconic.votes.voters.forest import ForestVoters
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def auto_candidates(
         Candidate("logistic", PlainLogisticRegression()),
         Candidate("bayes", WeightedNaiveBayes(**shared)),
         Candidate("scorecard", ScorecardClassifier(**shared)),
-        Candidate("votes", CqBoostClassifier(probability="calibrated", random_state=seed)),
+        Candidate("votes", CqBoostClassifier(proba="calibrated", random_state=seed)),
         Candidate("additive", SparseAdditiveClassifier(**shared), own_folds=True),
         Candidate(
             "additive-single",
@@ -75,9 +75,7 @@ def auto_candidates(
         Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared)),
         Candidate(
             "forest-votes",
-            CqBoostClassifier(
-                ForestVoters(n_trees=TREES), probability="calibrated", random_state=seed
-            ),
+            CqBoostClassifier(ForestVoters(n_trees=TREES), proba="calibrated", random_state=seed),
         ),
         Candidate(
             "minimax",

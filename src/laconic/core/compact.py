@@ -131,8 +131,8 @@ def facts(model: Any) -> list[tuple[str, str]]:
     if hasattr(model, "threshold_"):
         found.append(("threshold", f"{float(model.threshold_):.4g}"))
     gap = getattr(inner, "duality_gap_", None)
-    if gap is not None and np.ndim(gap) == 0 and np.isfinite(gap):
-        found.append(("within", f"{float(gap):.2g} of the best objective, certified"))
+    if gap is not None and np.isfinite(gap).all():
+        found.append(("within", f"{float(np.max(gap)):.2g} of the best objective, certified"))
     return [(name, text) for name, text in found if text]
 
 

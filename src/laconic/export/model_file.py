@@ -217,8 +217,8 @@ def _certificates(model: Any) -> dict[str, float]:
     found = {}
     for name in names:
         value = getattr(model, name, None)
-        if value is not None and np.ndim(value) == 0 and math.isfinite(value):
-            found[name.rstrip("_")] = float(value)
+        if value is not None and np.size(value) == 1 and math.isfinite(np.max(value)):
+            found[name.rstrip("_")] = float(np.max(value))
     return found
 
 

@@ -147,7 +147,7 @@ def run(
 
 def voters_of(model: Any) -> float:
     if hasattr(model, "n_voters_"):
-        return float(model.n_voters_)
+        return float(model.n_voters_.sum())
     if hasattr(model, "n_support_"):
         return float(model.n_support_.sum())
     stumps = {(t.tree_.feature[0], t.tree_.threshold[0]) for t in model.estimators_}
@@ -168,7 +168,9 @@ def stump_methods() -> dict[str, Callable[[], Any]]:
 
     return {
         "CqBoost": CqBoostClassifier,
-        "CqBoost slides": lambda: CqBoostClassifier(StumpVoters(constant=False), form="slides"),
+        "CqBoost slides": lambda: CqBoostClassifier(
+            StumpVoters(constant=False), constraint="slides"
+        ),
         "MinCq": MinCqClassifier,
         "AdaBoost 500": lambda: AdaBoostClassifier(n_estimators=500, random_state=0),
         "CG-Boost": CGBoostClassifier,
@@ -252,7 +254,8 @@ def print_forests(splits: int = 2, n_trees: int = 200) -> None:
     from laconic import CqBoostClassifier
     from laconic.data.tables.columns import Schema
     from laconic.votes import ForestVoters
-    from laconic.votes.given_voters import ordinal_matrix
+    from laconic.votes.voters.forest import ordinal_matrix
+    from laconic.votes.voters.forest import ordinal_matrix
 
     print(
         "| set | CqBoost on trees | trees | whole forest | whole forest, calibrated alike | "
@@ -268,9 +271,9 @@ def print_forests(splits: int = 2, n_trees: int = 200) -> None:
             losses: list[float] = []
             # an endless spread weighs every tree: the whole forest with the same calibration
             for voters in (ForestVoters(n_trees), ForestVoters(n_trees, keep=1.0, spread=1e3)):
-                vote = CqBoostClassifier(voters, probability="calibrated", random_state=0)
+                vote = CqBoostClassifier(voters, proba="calibrated", random_state=0)
                 vote.fit(X.iloc[train], y[train])
-                losses += [log_loss(y[test], vote.predict_proba(X.iloc[test])), vote.n_voters_]
+                losses += [log_loss(y[test], vote.predict_proba(X.iloc[test])), vote.n_voters_[0]]
             forest = RandomForestClassifier(n_trees, min_samples_leaf=5, random_state=0)
             boosted = HistGradientBoostingClassifier(random_state=0)
             for model in (forest, boosted):
@@ -304,9 +307,10 @@ def mnist_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
-    from laconic import CqBoostClassifier
+    from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier, StumpVoters
     from laconic.votes import KernelVoters, MinCqClassifier, StumpVoters
-    from laconic.votes.kernel_voters import WIDTHS
+    from laconic.votes.voters.kernels import WIDTHS
+    from laconic.votes.tuning import WIDTHS
 
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     kernels = KernelVoters(gamma="cv", standardise=False)

@@ -8,10 +8,10 @@ __getattr__, __dir__, __all__ = door(
         "CBBoostClassifier": "boosting",
         "CGBoostClassifier": "boosting",
         "CqBoostClassifier": "estimator",
-        "ForestVoters": "given_voters",
-        "KernelVoters": "kernel_voters",
+        "ForestVoters": "voters.forest",
+        "KernelVoters": "voters.kernels",
         "LPBoostClassifier": "boosting",
         "MinCqClassifier": "estimator",
-        "StumpVoters": "voters",
+        "StumpVoters": "voters.stumps",
     },
 )

@@ -12,8 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
-
-OPTIMAL, OUT_OF_SWEEPS, FULL, STALLED, UNBOUNDED = 0, 1, 2, 3, 4
+from laconic.votes.nnls import FULL, OPTIMAL, OUT_OF_SWEEPS, STALLED, UNBOUNDED
 
 PIVOT = 1e-12
 """A column whose squared distance to the span of the free ones is below PIVOT·G_jj is dependent.

@@ -1,21 +1,26 @@
-"""CG-Boost (dense hinge vote) and CB-Boost (closed-form greedy on the C-bound)."""
+"""Rivals on the same voters: LPBoost, CG-Boost and CB-Boost. AdaBoost is scikit-learn's."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Protocol
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
+from laconic.core.contract import Interval, StrOptions
 from laconic.core.solution import Solution, WhyStopped
-from laconic.votes.column_generation import Columns
-from laconic.votes.estimator import VoteClassifier, check_choice
+from laconic.votes import tuning
+from laconic.votes.columns import Columns
+from laconic.votes.criterion import divergence_from_uniform
+from laconic.votes.estimator import VoteClassifier
 from laconic.votes.nnls import ActiveSet, moment_gap, sides_to_bounds
-from laconic.votes.problem import Problem, Program
-
-EXACT_ROWS = 1500
-"""Up to this many rows the dual of CG-Boost is solved by the active set on its kernel matrix."""
+from laconic.votes.problem import Choice, Chosen, Curve, Problem, Stages
+from laconic.votes.voters.families import family_of
+from laconic.votes.voters.forest import ForestVoters
 
 
 def cg_boost(
@@ -35,11 +40,9 @@ def cg_boost(
     an edge has a weight, which is why the vote is dense. With complements it is exactly a linear
     support vector machine without intercept on the votes.
     """
-    if C <= 0.0:
-        raise ValueError(f"C must be positive, got {C!r}.")
     H = np.ascontiguousarray(columns.votes(listed))
     y, cap = columns.y, C * weight
-    if len(y) <= EXACT_ROWS and sides == "both":
+    if len(y) <= tuning.EXACT_ROWS and sides == "both":
         A = H * y[:, None]
         state = ActiveSet(A @ A.T, np.ones(len(y)), np.zeros(len(y)), cap)
         state.minimise(0.0, tol=tol)
@@ -83,8 +86,7 @@ def cb_boost(
     """
     first = columns.first_moment()
     lower, upper = sides_to_bounds(first, sides)
-    lower, upper = np.where(columns.offered, lower, 0.0), np.where(columns.offered, upper, 0.0)
-    square = _squares(columns)
+    square = columns.squares()
     weights = np.zeros(columns.n_columns)
     best = int(
         np.argmax(np.maximum(np.where(upper > 0, first, -1), np.where(lower < 0, -first, -1)))
@@ -92,7 +94,6 @@ def cb_boost(
     weights[best] = 1.0 if upper[best] > 0 and first[best] >= 0 else -1.0
     bound, rounds = np.inf, 0
     why: WhyStopped = "max_iter"
-    together = first
     for rounds in range(1, max_rounds + 1):
         used = np.flatnonzero(weights)
         score = columns.scores(used, weights[used])
@@ -111,7 +112,7 @@ def cb_boost(
             why = "gap"
             break
         weights[best] += step[best]
-    return _greedy_solution(columns, weights, first, (lower, upper), rounds, why)
+    return _greedy_solution(columns, weights, (lower, upper), rounds, why)
 
 
 def _best_step(g: Floats, t: Floats, s: Floats, m1: float, m2: float) -> tuple[Floats, Floats]:
@@ -124,18 +125,9 @@ def _best_step(g: Floats, t: Floats, s: Floats, m1: float, m2: float) -> tuple[F
     return step, after
 
 
-def _squares(columns: Columns) -> Floats:
-    """Mean of h² per voter: one for voters that never abstain."""
-    if hasattr(columns, "H"):
-        squares: Floats = columns.weight @ (columns.H * columns.H)
-        return squares
-    return np.ones(columns.n_columns)
-
-
 def _greedy_solution(
     columns: Columns,
     weights: Floats,
-    first: Floats,
     bounds: tuple[Floats, Floats],
     rounds: int,
     why: WhyStopped,
@@ -151,15 +143,18 @@ def _greedy_solution(
     return Solution(weights[used], m2 / total**2, gap, rounds, why, details)
 
 
-# LPBoost: the soft-margin vote by linear programming, one column at a time.
-#
-# max rho - Σ_i D_i xi_i subject to y_i Σ_j q_j h_j(x_i) + xi_i >= rho, Σ q = 1, q, xi >= 0, with
-# D_i = weight_i/nu (Demiriz, Bennett, Shawe-Taylor 2002). The dual, min beta subject to
-# A_j'u <= beta, Σ u = 1, 0 <= u <= D, gains one row per voter and is re-solved warm.
+class Master(Protocol):
+    """The dual of LPBoost: min beta subject to A_j'u <= beta, Σ u = 1, 0 <= u <= D."""
+
+    def add(self, column: Floats) -> None:
+        """One more row A_j = y h_j."""
+
+    def solve(self) -> tuple[Floats, float, Floats]:
+        """(u, beta, q)."""
 
 
-class _WarmMaster:
-    """The dual program in HiGHS: adding a row keeps the basis."""
+class WarmMaster:
+    """The dual in HiGHS: adding a row keeps the basis."""
 
     def __init__(self, cap: Floats) -> None:
         import highspy
@@ -180,39 +175,10 @@ class _WarmMaster:
         self.h.addRow(-self.inf, 0.0, self.n + 1, places, np.append(column, -1.0))
 
     def solve(self) -> tuple[Floats, float, Floats]:
-        """(u, beta, q)."""
         self.h.run()
         found = self.h.getSolution()
         value = np.array(found.col_value)
         return value[: self.n], float(value[self.n]), -np.array(found.row_dual)[1:]
-
-
-class _ColdMaster:
-    """The same program solved from scratch by scipy, for comparison."""
-
-    def __init__(self, cap: Floats) -> None:
-        self.cap = cap
-        self.rows: list[Floats] = []
-
-    def add(self, column: Floats) -> None:
-        self.rows.append(np.append(column, -1.0))
-
-    def solve(self) -> tuple[Floats, float, Floats]:
-        from scipy.optimize import linprog
-
-        n = len(self.cap)
-        found = linprog(
-            np.append(np.zeros(n), 1.0),
-            A_ub=np.array(self.rows),
-            b_ub=np.zeros(len(self.rows)),
-            A_eq=np.append(np.ones(n), 0.0)[None],
-            b_eq=[1.0],
-            bounds=[*((0.0, c) for c in self.cap), (None, None)],
-            method="highs-ds",
-        )
-        if found.x is None:
-            raise RuntimeError(f"The linear program of LPBoost failed: {found.message}")
-        return found.x[:n], float(found.x[n]), -np.asarray(found.ineqlin.marginals)
 
 
 def lp_boost(
@@ -222,26 +188,23 @@ def lp_boost(
     sides: str = "both",
     tol: float = 1e-8,
     max_voters: int = 10_000,
-    warm: bool = True,
+    make_master: Callable[[Floats], Master] = WarmMaster,
 ) -> Solution:
-    """Column generation for the soft-margin vote.
+    """Column generation for the soft-margin vote (Demiriz, Bennett, Shawe-Taylor 2002).
 
-    ``warm`` keeps the basis of HiGHS from column to column; without it the program is solved from
-    scratch each time (the same optimum, several times slower). When the optimum is not positive,
-    the pair (h, -h) is optimal and the vote is zero everywhere: ``details["zero_vote"]``.
+    max rho - Σ_i D_i xi_i subject to y_i Σ_j q_j h_j(x_i) + xi_i >= rho, Σ q = 1, q, xi >= 0, with
+    D_i = weight_i/nu. When the optimum is not positive, the pair (h, -h) is optimal and the vote is
+    zero everywhere: ``details["zero_vote"]``.
     """
-    if not 0.0 < nu <= 1.0:
-        raise ValueError(f"nu must be in (0, 1], got {nu!r}.")
-    offered = columns.offered
     u = columns.weight.copy()
-    master = (_WarmMaster if warm else _ColdMaster)(columns.weight / nu)
+    master = make_master(columns.weight / nu)
     entered: list[tuple[int, float]] = []
     beta, q = -np.inf, np.zeros(0)
     why: WhyStopped = "max_iter"
     lowest = np.inf
     while True:
-        edges = np.where(offered, columns.row_edges(u * columns.y), -np.inf)
-        both = np.where(offered, np.abs(edges), -np.inf) if sides == "both" else edges
+        edges = columns.row_edges(u * columns.y)
+        both = np.abs(edges) if sides == "both" else edges
         best = int(np.argmax(both))
         sign = 1.0 if sides != "both" or edges[best] >= 0 else -1.0
         lowest = min(lowest, float(both[best]))
@@ -267,51 +230,83 @@ def lp_boost(
     return Solution(net, -beta, gap, len(entered), why, details)
 
 
-# Rivals on the same voters: LPBoost, CG-Boost and CB-Boost. AdaBoost is scikit-learn's.
+@dataclass(frozen=True)
+class SolverProgram:
+    """One vote for each of several solvers, in ``parameters`` that tell them apart."""
+
+    parameters: tuple[float, ...]
+    solver: Callable[[Problem, float], Solution]
+    boxed = False
+    scaled = True
+    chooses = True
+    warns = True
+    sides = "both"
+
+    @property
+    def compares(self) -> bool:
+        return len(self.parameters) > 1
+
+    def places(self, problem: Problem) -> tuple[float, ...]:
+        return self.parameters
+
+    def follow(self, problem: Problem, places: Sequence[float]) -> Iterator[Solution]:
+        for parameter in places:
+            found = self.solver(problem, parameter)
+            total = float(np.abs(found.point[found.point != 0.0]).sum()) or 1.0
+            yield replace(found, point=found.point / total)
+
+    def may_stop(self, losses: Sequence[float], n_held_out: float) -> bool:
+        return False
+
+    def solve(self, problem: Problem, choice: Choice) -> tuple[Solution, Curve]:
+        place = self.parameters[max(choice.place, 0)]
+        return next(self.follow(problem, [place])), choice.curve
+
+    def like(self, problem: Problem, chosen: Chosen) -> Solution:
+        return self.solve(problem, chosen.choice)[0]
+
+    def stages(self, problem: Problem, found: Solution) -> Stages:
+        return ()
+
+    def largest_margin(self, problem: Problem) -> float:
+        return problem.largest_margin
+
+    def divergence(self, problem: Problem, columns: Ints, q: Floats) -> float:
+        return divergence_from_uniform(q, problem.n_voters)
 
 
-_NU = (0.1, 0.2, 0.3, 0.45, 0.6, 0.8)
-_C = (0.001, 0.01, 0.1, 1.0, 10.0)
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, str) or not value > 0:
-        raise ValueError(f"{name} must be a positive number or 'cv', got {value!r}.")
-    return float(value)
-
-
-class _RivalClassifier(VoteClassifier):
+class RivalClassifier(VoteClassifier):
     """Fits the vote of a solver over listed or priced voters."""
 
-    def _fit_with(self, X: Any, y: Any, sample_weight: Any, solvers: list[Any]) -> Any:
-        check_choice("probability", self.probability, ("margin", "calibrated"))
-        if isinstance(self.voters, str) and self.voters == "forest":
+    def _solver_program(
+        self, given: Any, tried: tuple[float, ...], solver: Callable[[Problem, float], Solution]
+    ) -> SolverProgram:
+        """``given`` is the parameter of the solver, or "cv" for the best of ``tried``."""
+        if isinstance(family_of(self.voters), ForestVoters):
             raise ValueError(
                 f"{type(self).__name__} weighs voters on the rows they are given, and trees must "
                 "be weighed out of bag; use CqBoostClassifier(voters='forest')."
             )
-        program = Program("rival", "both", "solver", tol=self.tol, solvers=tuple(solvers))
-        return self._fit_votes(X, y, sample_weight, program)
+        return SolverProgram(tried if given == "cv" else (float(given),), solver)
 
 
-class LPBoostClassifier(_RivalClassifier):
+class LPBoostClassifier(RivalClassifier):
     """Soft-margin vote by linear programming and column generation (LPBoost).
 
     Parameters
     ----------
-    voters : see :class:`CqBoostClassifier`
+    voters, proba, cv, tol, random_state : see :class:`CqBoostClassifier`
     nu : float in (0, 1] or "cv", default=0.3
         At most this share of the rows may fall short of the margin. With complements on offer and
         nu below about twice the error level the optimum is a vote of zero everywhere, which is
         reported by a warning and by ``zero_vote_``. "cv" takes the least held-out logistic loss.
-    probability, cv, tol, random_state : see :class:`CqBoostClassifier`
 
     Attributes
     ----------
     zero_vote_ : bool
         Whether a vote is identically zero.
-    duality_gap_ : float
-        Of the soft margin.
+    duality_gap_ : ndarray of shape (n_votes,)
+        Of the soft margin. The other attributes are those of :class:`CqBoostClassifier`.
 
     Examples
     --------
@@ -323,50 +318,55 @@ class LPBoostClassifier(_RivalClassifier):
     (True, False)
     """
 
+    _parameter_constraints = {
+        **VoteClassifier._parameter_constraints,
+        "nu": [Interval(Real, 0, 1, closed="right"), StrOptions({"cv"})],
+    }
+
     def __init__(
         self,
         voters: Any = "stumps",
         *,
-        nu: Any = 0.3,
-        probability: str = "margin",
+        nu: float | str = 0.3,
+        proba: str = "margin",
         cv: Any = 5,
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
-        super().__init__(voters, probability=probability, cv=cv, tol=tol, random_state=random_state)
+        super().__init__(voters, proba=proba, cv=cv, tol=tol, random_state=random_state)
         self.nu = nu
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LPBoostClassifier:
-        """Fit the vote; several classes are voted on one against the rest."""
-        # SELF
+    def _program(self) -> SolverProgram:
+        def solve(problem: Problem, nu: float) -> Solution:
+            return lp_boost(problem.priced, nu, sides=problem.sides, tol=self.tol)
 
-        def solver(nu: float) -> Any:
-            return lambda problem: lp_boost(
-                problem.columns, nu, sides=problem.program.sides, tol=self.tol
-            )
+        return self._solver_program(self.nu, tuning.NUS, solve)
 
-        tried = _NU if self.nu == "cv" else (_positive("nu", self.nu),)
-        self._fit_with(X, y, sample_weight, [solver(nu) for nu in tried])
+    def _publish(self) -> None:
+        super()._publish()
         self.zero_vote_ = any(len(vote.weights) == 0 for vote in self.votes_)
         if self.zero_vote_:
             warnings.warn(
                 f"LPBoost with nu={self.nu} has a vote of zero everywhere as its optimum; raise nu "
                 "above twice the error rate.",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=5,
             )
-        return self
 
 
-class CGBoostClassifier(_RivalClassifier):
+class CGBoostClassifier(RivalClassifier):
     """Dense hinge vote with a squared penalty (CG-Boost).
 
     Parameters
     ----------
-    voters : see :class:`CqBoostClassifier`
+    voters, proba, cv, tol, random_state : see :class:`CqBoostClassifier`
     C : float or "cv", default="cv"
         Weight of the hinge losses against ½|w|²; "cv" as for LPBoost.
-    probability, cv, tol, random_state : see :class:`CqBoostClassifier`
+
+    Attributes
+    ----------
+    duality_gap_ : ndarray of shape (n_votes,)
+        Of the penalised hinge loss. The other attributes are those of :class:`CqBoostClassifier`.
 
     Examples
     --------
@@ -377,56 +377,51 @@ class CGBoostClassifier(_RivalClassifier):
     True
     """
 
+    _parameter_constraints = {
+        **VoteClassifier._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither"), StrOptions({"cv"})],
+    }
+
     def __init__(
         self,
         voters: Any = "stumps",
         *,
-        C: Any = "cv",
-        probability: str = "margin",
+        C: float | str = "cv",
+        proba: str = "margin",
         cv: Any = 5,
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
-        super().__init__(voters, probability=probability, cv=cv, tol=tol, random_state=random_state)
+        super().__init__(voters, proba=proba, cv=cv, tol=tol, random_state=random_state)
         self.C = C
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CGBoostClassifier:
-        """Fit the vote; several classes are voted on one against the rest."""
-        # SELF
+    def _program(self) -> SolverProgram:
+        def solve(problem: Problem, C: float) -> Solution:
+            return cg_boost(
+                problem.priced,
+                problem.numbers(),
+                C,
+                problem.weight,
+                sides=problem.sides,
+                tol=self.tol,
+            )
 
-        def solver(C: float) -> Any:
-            def solve(problem: Problem) -> Solution:
-                if not problem.listed:
-                    problem.list_all()
-                return cg_boost(
-                    problem.columns,
-                    problem.ids,
-                    C,
-                    problem.weight,
-                    sides=problem.program.sides,
-                    tol=self.tol,
-                )
-
-            return solve
-
-        tried = _C if self.C == "cv" else (_positive("C", self.C),)
-        return self._fit_with(X, y, sample_weight, [solver(C) for C in tried])
+        return self._solver_program(self.C, tuning.COSTS_OF_HINGE, solve)
 
 
-class CBBoostClassifier(_RivalClassifier):
+class CBBoostClassifier(RivalClassifier):
     """Greedy minimiser of the C-bound, one closed-form step a round (CB-Boost).
 
     Parameters
     ----------
-    voters : see :class:`CqBoostClassifier`
+    voters, proba, cv, tol, random_state : see :class:`CqBoostClassifier`
     n_rounds : int, default=200
-    probability, cv, tol, random_state : see :class:`CqBoostClassifier`
 
     Attributes
     ----------
-    duality_gap_ : float
+    duality_gap_ : ndarray of shape (n_votes,)
         Excess of the second moment over the best vote of the same mean margin. Greedy rounds are
-        not meant to close it.
+        not meant to close it. The other attributes are those of :class:`CqBoostClassifier`.
 
     Examples
     --------
@@ -437,35 +432,29 @@ class CBBoostClassifier(_RivalClassifier):
     True
     """
 
+    _parameter_constraints = {
+        **VoteClassifier._parameter_constraints,
+        "n_rounds": [Interval(Integral, 1, None, closed="left")],
+    }
+
     def __init__(
         self,
         voters: Any = "stumps",
         *,
         n_rounds: int = 200,
-        probability: str = "margin",
+        proba: str = "margin",
         cv: Any = 5,
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
-        super().__init__(voters, probability=probability, cv=cv, tol=tol, random_state=random_state)
+        super().__init__(voters, proba=proba, cv=cv, tol=tol, random_state=random_state)
         self.n_rounds = n_rounds
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CBBoostClassifier:
-        """Fit the vote; several classes are voted on one against the rest."""
-        from dataclasses import replace
-
-        # SELF
-
-        if self.n_rounds < 1:
-            raise ValueError(f"n_rounds must be at least 1, got {self.n_rounds}.")
-
-        def solve(problem: Problem) -> Solution:
+    def _program(self) -> SolverProgram:
+        def solve(problem: Problem, n_rounds: float) -> Solution:
             found = cb_boost(
-                problem.columns,
-                sides=problem.program.sides,
-                max_rounds=self.n_rounds,
-                tol=self.tol,
+                problem.priced, sides=problem.sides, max_rounds=int(n_rounds), tol=self.tol
             )
             return replace(found, why_stopped="gap")  # rounds are the method, not a failure
 
-        return self._fit_with(X, y, sample_weight, [solve])
+        return self._solver_program(self.n_rounds, (), solve)

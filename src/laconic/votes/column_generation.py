@@ -1,120 +1,19 @@
 """Votes over classes of voters too large to list: price, enter, re-optimise.
 
-A class of voters is anything with the methods of :class:`Columns`. Every master below starts from
-the row weights +1/n: the slides' Algorithm 1 prints -1/m, for which the first column picked is
-the voter of most negative mean margin and the restricted problem has no solution.
+Every master starts from the row weights +1/n: the slides' Algorithm 1 prints -1/m, for which the
+first column picked is the voter of most negative mean margin and the restricted problem has no
+solution.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 import numpy as np
-from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
-from laconic.data.source import ArraySource, Block
-from laconic.votes.nnls import ActiveSet, moment_gap, sides_to_bounds
-
-
-class Columns(Protocol):
-    """Votes h_j(x_i) of many voters on labelled, weighted rows (weights sum to one)."""
-
-    y: Floats
-    weight: Floats
-
-    @property
-    def n_columns(self) -> int: ...
-
-    @property
-    def n_rows(self) -> int: ...
-
-    @property
-    def offered(self) -> NDArray[np.bool_]: ...
-
-    def groups(self) -> Ints: ...
-
-    def first_moment(self) -> Floats: ...
-
-    def slopes(self, columns: Ints, weights: Floats) -> Floats: ...
-
-    def row_edges(self, value: Floats) -> Floats: ...
-
-    def gram(self, new: Ints, old: Ints) -> Floats: ...
-
-    def full_gram(self, columns: Ints) -> Floats: ...
-
-    def votes(self, columns: Ints) -> Floats: ...
-
-    def scores(self, columns: Ints, weights: Floats) -> Floats: ...
-
-
-class DenseColumns:
-    """A matrix of votes in [-1, 1], held in memory (kernel voters, given scores).
-
-    ``copies`` says how many voters each column stands for.
-    """
-
-    def __init__(self, H: Floats, y: Floats, weight: Floats, copies: Floats | None = None) -> None:
-        self.H = H
-        self.copies = np.ones(H.shape[1]) if copies is None else copies
-        self.y = y
-        self.weight = weight / weight.sum()
-        self.source = ArraySource(H, y, self.weight)
-
-    @property
-    def n_columns(self) -> int:
-        return int(self.H.shape[1])
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.H.shape[0])
-
-    @property
-    def offered(self) -> NDArray[np.bool_]:
-        return np.ones(self.n_columns, dtype=bool)
-
-    def groups(self) -> Ints:
-        return np.arange(self.n_columns)
-
-    def scores(self, columns: Ints, weights: Floats) -> Floats:
-        out: Floats = self.H[:, columns] @ weights
-        return out
-
-    def votes(self, columns: Ints) -> Floats:
-        return self.H[:, columns]
-
-    def row_edges(self, value: Floats) -> Floats:
-        edges: Floats = self.source.sum(lambda block: block.X.T @ value[block.rows])
-        return edges
-
-    def slopes(self, columns: Ints, weights: Floats) -> Floats:
-        return self.row_edges((self.y - self.scores(columns, weights)) * self.weight)
-
-    def first_moment(self) -> Floats:
-        return self.row_edges(self.y * self.weight)
-
-    def gram(self, new: Ints, old: Ints) -> Floats:
-        def part(block: Block) -> Any:
-            assert block.weight is not None
-            return (block.X[:, new] * block.weight[:, None]).T @ block.X[:, old]
-
-        gram: Floats = self.source.sum(part)
-        return gram
-
-    def full_gram(self, columns: Ints) -> Floats:
-        return self.gram(columns, columns)
-
-    def distinct(self) -> tuple[Ints, Floats]:
-        """Columns without repetitions up to sign, and how many voters each stands for."""
-        lead = np.argmax(self.H != 0, axis=0)
-        sign = np.where(self.H[lead, np.arange(self.n_columns)] < 0, -1.0, 1.0)
-        rows = np.ascontiguousarray((self.H * sign).T) + 0.0
-        _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        copies = np.bincount(place.ravel(), self.copies).astype(np.float64)
-        keep = np.argsort(first, kind="stable")
-        return first[keep].astype(np.int64), copies[keep]
+from laconic.votes.columns import Columns
+from laconic.votes.nnls import ActiveSet, largest_mean_margin, moment_gap, sides_to_bounds
+from laconic.votes.tuning import BLOCK_SHARE
 
 
 class CqBoost:
@@ -128,32 +27,22 @@ class CqBoost:
     def __init__(self, columns: Columns, sides: str) -> None:
         self.columns = columns
         self.first = columns.first_moment()
-        lower, upper = sides_to_bounds(self.first, sides)
-        self.lower = np.where(columns.offered, lower, 0.0)
-        self.upper = np.where(columns.offered, upper, 0.0)
+        self.scale = largest_mean_margin(self.first, sides)
+        self.lower, self.upper = sides_to_bounds(self.first, sides)
+        # not yet entered, and on a side that may be used
         self.no_up, self.no_down = self.upper <= 0.0, self.lower >= 0.0
         self.groups = columns.groups()
         self.n_groups = int(self.groups.max()) + 1
         self.entered = np.zeros(0, dtype=np.int64)
         self.state = ActiveSet(np.zeros((0, 0)), np.zeros(0), np.zeros(0), np.zeros(0))
         self.passes = 0
-        best = np.maximum(
-            np.where(self.upper > 0, self.first, -np.inf),
-            np.where(self.lower < 0, -self.first, -np.inf),
-        )
-        self.scale = float(best.max())
-        if self.scale <= 0.0:
-            raise ValueError(
-                "No voter has a positive mean margin, so no vote can have one; offer other voters, "
-                "or their complements."
-            )
 
     @property
     def weights(self) -> Floats:
         return self.state.weights
 
     def _candidates(self, slopes: Floats, penalty: float, tol: float, limit: int) -> Ints:
-        """The steepest new voter of every feature, if at least half as steep as the best."""
+        """The steepest new voter of every feature, if nearly as steep as the best."""
         from laconic.votes._numba import steepest_by_group
 
         pull = np.zeros(self.n_groups)
@@ -162,9 +51,8 @@ class CqBoost:
         best = pull.max()
         if best <= tol:
             return np.zeros(0, dtype=np.int64)
-        steep = np.flatnonzero(pull >= max(0.5 * best, tol))
-        ranked: Ints = place[steep][np.lexsort((place[steep], -pull[steep]))]
-        return ranked[:limit]
+        steep = np.flatnonzero(pull >= max(BLOCK_SHARE * best, tol))
+        return np.asarray(place[steep][np.lexsort((place[steep], -pull[steep]))][:limit])
 
     def _enter(self, new: Ints) -> None:
         every = np.concatenate([self.entered, new])
@@ -220,7 +108,6 @@ class CqBoost:
             "mean_margin": mean / total if total else 0.0,
             "c_bound": max(0.0, 1.0 - mean * mean / second) if second > 0 else 1.0,
             "penalty": penalty,
-            "passes": self.passes,
             "first_entered": int(self.entered[0]) if len(self.entered) else -1,
         }
         value = second / (total * total) if total else np.inf

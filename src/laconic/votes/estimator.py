@@ -1,71 +1,58 @@
-"""What every majority vote is: voters by name, classes against the rest, margins, bounds, rules."""
+"""Majority votes of small size and certified C-bound: what all share, CqBoost and MinCq."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.core.contract import Accepts, ScannedTraining, TableClassifier, Training, take_rows
+from laconic.core.contract import (
+    Accepts,
+    Interval,
+    ScannedTraining,
+    StrOptions,
+    TableClassifier,
+    Training,
+    fit_context,
+    take_rows,
+)
 from laconic.core.folds import folds_of, seed_of
 from laconic.core.forms import AdditiveScore
 from laconic.core.links import probabilities, rounded_votes, vote_log_odds
 from laconic.votes.criterion import PacBayesBound, pac_bayes_bounds
-from laconic.votes.fit import FittedVote, calibration_of, fit_tandem, fit_vote, trust_of, vote_form
-from laconic.votes.given_voters import ForestVoters, prepare_classifiers, prepare_scores
-from laconic.votes.kernel_voters import KernelVoters
+from laconic.votes.fit import FittedVote, calibration_of, fit_best_option, fit_tandem, trust_of
+from laconic.votes.form import vote_form
 from laconic.votes.problem import Program
-from laconic.votes.voters import PickedStumps, StumpVoters
-
-_NAMED: dict[str, Any] = {
-    "stumps": StumpVoters(),
-    "rbf": KernelVoters("rbf"),
-    "linear": KernelVoters("linear"),
-    "poly": KernelVoters("poly"),
-    "forest": ForestVoters(),
-}
-
-
-def prepare_voters(voters: Any, rows: Training, raw: Any, classes: Any, seed: int) -> Any:
-    """Turn the ``voters`` parameter and the training rows into prepared voters."""
-    if isinstance(voters, str):
-        if voters == "scores":
-            return prepare_scores(rows.table)
-        if voters not in _NAMED:
-            raise ValueError(
-                f"voters={voters!r} is not known; give one of {[*_NAMED, 'scores']}, a family such "
-                "as StumpVoters(...), or a list of fitted classifiers."
-            )
-        voters = _NAMED[voters]
-    if isinstance(voters, StumpVoters):
-        return voters.prepare(rows.table, rows.weight)
-    if isinstance(voters, KernelVoters):
-        return voters.prepare(rows.table, rows.weight, seed)
-    if isinstance(voters, ForestVoters):
-        return voters.prepare(rows, seed)
-    if isinstance(voters, list | tuple) and len(voters):
-        return prepare_classifiers(list(voters), raw, classes)
-    raise TypeError(
-        "voters must be a name, a family of voters or a non-empty list of fitted classifiers, got "
-        f"{type(voters).__name__}."
-    )
+from laconic.votes.programs import BoxProgram, MomentProgram
+from laconic.votes.voters.base import OutOfBagVoters, PreparedVoters
+from laconic.votes.voters.families import SCORES, family_of, prepare_voters
+from laconic.votes.voters.kernels import KernelVoters
+from laconic.votes.voters.stumps import PickedStumps, StumpVoters
 
 
 class VoteClassifier(TableClassifier):
-    """What all majority votes share: classes one against the rest, margins, bounds, rules."""
+    """What all majority votes share: classes one against the rest, margins, bounds, rules.
+
+    A subclass says in ``_program`` what is solved for each class.
+    """
 
     _fits_from_scan = False
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "voters": "no_validation",  # refused with a sentence of its own
+        "proba": [StrOptions({"margin", "calibrated"})],
+        "cv": ["cv_object"],
+        "tol": [Interval(Real, 0, 1, closed="neither")],
+        "random_state": ["random_state"],
+    }
 
-    def __init__(
-        self, voters: Any, *, probability: str, cv: Any, tol: float, random_state: Any
-    ) -> None:
+    def __init__(self, voters: Any, *, proba: str, cv: Any, tol: float, random_state: Any) -> None:
         self.voters = voters
-        self.probability = probability
+        self.proba = proba
         self.cv = cv
         self.tol = tol
         self.random_state = random_state
@@ -74,7 +61,7 @@ class VoteClassifier(TableClassifier):
     def _accepts(self) -> Accepts:  # type: ignore[override]
         voters = self.voters
         numbers = isinstance(voters, KernelVoters) or (
-            isinstance(voters, str) and voters in ("rbf", "linear", "poly", "scores")
+            isinstance(voters, str) and voters in ("rbf", "linear", "poly", SCORES)
         )
         stumps = voters == "stumps" if isinstance(voters, str) else isinstance(voters, StumpVoters)
         return Accepts(
@@ -86,93 +73,95 @@ class VoteClassifier(TableClassifier):
         tags.classifier_tags.multi_class = True
         return tags
 
-    def _fit_votes(self, X: Any, y: Any, sample_weight: Any, program: Program) -> Any:
+    def _program(self) -> Program:
+        raise NotImplementedError
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the vote; several classes are voted on one against the rest.
+
+        Parameters
+        ----------
+        X : array, frame or scan of shape (n_rows, n_features)
+            A scan for votes of stumps by CqBoost and MinCq, with folds by a hash of the row's
+            values.
+        y : array of shape (n_rows,)
+        sample_weight : array of shape (n_rows,), optional
+
+        Returns
+        -------
+        self
+        """
+        program = self._program()
         rows = self._read_training(X, y, sample_weight)
         seed = seed_of(self.random_state)
         if not rows.in_memory:
             self.votes_ = self._fit_scanned(rows, program, seed)
-            self._publish()
-            return self
-        raw = take_rows(X, rows.kept) if isinstance(self.voters, list | tuple) else None
-        prepared = prepare_voters(self.voters, rows, raw, self.classes_, seed)
-        if getattr(self, "multi_class", "ovr") == "tandem" and len(self.classes_) > 2:
-            self.votes_ = self._fit_tandem(prepared, rows)
-            self._publish()
-            return self
-        wanted = program.mu == "cv" or len(program.solvers) > 1
-        wanted = wanted or self.probability == "calibrated" or hasattr(prepared, "options")
-        folds = []
-        if wanted and not prepared.out_of_bag:
+        else:
+            raw = take_rows(X, rows.kept) if isinstance(self.voters, list | tuple) else None
+            prepared = prepare_voters(self.voters, rows, raw, self.classes_, seed)
             given = len(rows.kept) if sample_weight is None else len(np.asarray(sample_weight))
-            folds = folds_of(self.cv, rows, given, seed)
-        self.votes_ = [
-            fit_vote(
+            self.votes_ = self._fit_in_memory(prepared, rows, program, given, seed)
+        self._publish()
+        return self
+
+    def _fit_in_memory(
+        self, prepared: PreparedVoters, rows: Training, program: Program, n_given: int, seed: int
+    ) -> list[FittedVote]:
+        calibrate = self.proba == "calibrated"
+        wanted = program.compares or calibrate or prepared.undecided
+        folds = []
+        if wanted and not isinstance(prepared, OutOfBagVoters):
+            folds = folds_of(5 if self.cv is None else self.cv, rows, n_given, seed)
+        return [
+            fit_best_option(
                 prepared,
+                program,
                 np.where(rows.y == k, 1.0, -1.0),
                 rows.weight,
                 k,
-                program,
                 folds,
-                calibrate=self.probability == "calibrated",
+                calibrate=calibrate,
                 who=type(self).__name__,
             )
             for k in self._classes_that_vote()
         ]
-        self._publish()
-        return self
 
     def _fit_scanned(self, rows: ScannedTraining, program: Program, seed: int) -> list[FittedVote]:
         from laconic.votes.scan import ScanFolds, fit_scanned_votes
 
-        calibrate = self.probability == "calibrated"
-        wanted = program.mu == "cv" or calibrate
+        calibrate = self.proba == "calibrated"
+        wanted = program.compares or calibrate
         self._refuse_scan(
-            not wanted or isinstance(self.cv, Integral), " with a splitter or folds as cv"
+            not wanted or self.cv is None or isinstance(self.cv, Integral),
+            " with a splitter or folds as cv",
         )
-        tandem = getattr(self, "multi_class", "ovr") == "tandem" and len(self.classes_) > 2
-        self._refuse_scan(not tandem, "(multi_class='tandem')")
-        voters = _NAMED[self.voters] if isinstance(self.voters, str) else self.voters
         return fit_scanned_votes(
-            voters,
+            family_of(self.voters),
             rows,
             len(self.classes_),
             self._classes_that_vote(),
             program,
-            ScanFolds(int(self.cv) if wanted else 1, seed),
+            ScanFolds(int(self.cv or 5) if wanted else 1, seed),
             calibrate=calibrate,
             who=type(self).__name__,
         )
-
-    def _fit_tandem(self, prepared: Any, rows: Training) -> list[FittedVote]:
-        if not hasattr(prepared, "joint_errors") or getattr(prepared, "values", rows.y).ndim == 2:
-            raise ValueError(
-                "multi_class='tandem' weighs whole classifiers: use voters='forest' or a list of "
-                "fitted classifiers."
-            )
-        if self.probability == "calibrated":
-            raise ValueError("multi_class='tandem' has no calibrated probabilities.")
-        who = type(self).__name__
-        return fit_tandem(prepared, rows.y, rows.weight, len(self.classes_), self.tol, who)
 
     def _classes_that_vote(self) -> list[int]:
         return [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
 
     def _publish(self) -> None:
-        """One vote: plain numbers. Several classes: one entry for each."""
+        """One entry for each vote, whatever their number."""
         votes = self.votes_
-
-        def shown(values: list[Any]) -> Any:
-            return values[0] if len(votes) == 1 else values
-
-        self.weights_ = shown([vote.weights for vote in votes])
-        self.voters_ = shown([vote.voters for vote in votes])
-        self.n_voters_ = shown([vote.n_columns for vote in votes])
-        self.mu_ = shown([vote.mu for vote in votes])
-        self.mu_max_ = shown([vote.mu_max for vote in votes])
-        self.c_bound_ = shown([vote.c_bound for vote in votes])
-        self.gibbs_risk_ = shown([vote.moments.gibbs_risk for vote in votes])
-        self.disagreement_ = shown([vote.moments.disagreement for vote in votes])
-        self.duality_gap_ = shown([vote.duality_gap for vote in votes])
+        self.weights_ = [vote.weights for vote in votes]
+        self.voters_ = [vote.voters for vote in votes]
+        self.n_voters_ = np.array([vote.n_columns for vote in votes])
+        self.mu_ = np.array([vote.mu for vote in votes])
+        self.mu_max_ = np.array([vote.mu_max for vote in votes])
+        self.c_bound_ = np.array([vote.c_bound for vote in votes])
+        self.gibbs_risk_ = np.array([vote.moments.gibbs_risk for vote in votes])
+        self.disagreement_ = np.array([vote.moments.disagreement for vote in votes])
+        self.duality_gap_ = np.array([vote.duality_gap for vote in votes])
 
     def vote(self, X: Any) -> Floats:
         """Σ q_j h_j(x) in [-1, 1]: the vote for ``classes_[1]``, or one column per class."""
@@ -185,7 +174,7 @@ class VoteClassifier(TableClassifier):
         if isinstance(self.votes_[0].voters, PickedStumps):
             return rounded_votes(self.form_.score(table))
         found = np.column_stack([vote.scores(table, X) for vote in self.votes_])
-        return found * trust_of(self.votes_)
+        return np.asarray(found * trust_of(self.votes_))
 
     @property
     def form_(self) -> AdditiveScore:
@@ -194,15 +183,12 @@ class VoteClassifier(TableClassifier):
         return vote_form(self.votes_, self.schema_, self.classes_)
 
     def decision_function(self, X: Any) -> Floats:
-        """The vote; with ``probability="calibrated"`` its log-odds."""
-        scores = self.vote(X)
-        if self.votes_[0].slope is None:
-            return scores
-        slope = np.array([vote.slope for vote in self.votes_])
-        intercept = np.array([vote.intercept for vote in self.votes_])
-        if scores.ndim == 1:
-            return vote_log_odds(scores) * slope[0] + intercept[0]
-        return vote_log_odds(scores) * slope + intercept
+        """The vote; with ``proba="calibrated"`` its log-odds."""
+        scores, line = self._scores(X), calibration_of(self.votes_)
+        if line is not None:
+            slope, intercept = np.array(line).T
+            scores = vote_log_odds(scores) * slope + intercept
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class of the vote.
@@ -211,14 +197,12 @@ class VoteClassifier(TableClassifier):
         the class whose voters have the smaller Gibbs risk wins, then the first.
         """
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(np.int64)]
-        return self.classes_[scores.argmax(axis=1)]
+        best = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best.astype(np.int64)])
 
     def predict_proba(self, X: Any) -> Floats:
         """(1 + vote)/2, or the calibrated sigmoid of it; several classes are normalised."""
-        scores = self._scores(X)
-        return probabilities(scores, "vote", calibration=calibration_of(self.votes_))
+        return probabilities(self._scores(X), "vote", calibration=calibration_of(self.votes_))
 
     def staged_vote(self, X: Any) -> Iterator[Floats]:
         """The vote after each voter that entered (binary problems fitted with ``staged=True``)."""
@@ -265,51 +249,45 @@ def _bounds_of(vote: FittedVote, delta: float) -> list[PacBayesBound]:
     )
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}.")
-
-
-# Majority votes of small size and certified C-bound: MinCq and CqBoost.
-
-
 class MomentVoteClassifier(VoteClassifier):
     """Votes of least second moment at a mean margin mu: what CqBoost and MinCq share."""
 
     _fits_from_scan = True
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **VoteClassifier._parameter_constraints,
+        "mu": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"cv", "bound", "least-squares"}),
+        ],
+        "mu_unit": [StrOptions({"margin", "share"})],
+        "delta": [Interval(Real, 0, 1, closed="neither")],
+    }
 
     def __init__(
-        self, voters: Any, *, form: str, mu: Any, mu_unit: str, delta: float, **shared: Any
+        self,
+        voters: Any,
+        *,
+        constraint: str,
+        mu: float | str,
+        mu_unit: str,
+        delta: float,
+        **shared: Any,
     ) -> None:
         super().__init__(voters, **shared)
-        self.form = form
+        self.constraint = constraint
         self.mu = mu
         self.mu_unit = mu_unit
         self.delta = delta
 
-    def _program(self, forms: tuple[str, ...], **more: Any) -> Program:
-        """The program of checked parameters; the slides' form has no mu to choose."""
-        check_choice("form", self.form, forms)
-        check_choice("mu_unit", self.mu_unit, ("margin", "share"))
-        check_choice("probability", self.probability, ("margin", "calibrated"))
-        if isinstance(self.mu, str):
-            check_choice("mu", self.mu, ("cv", "bound", "least-squares"))
-        elif not isinstance(self.mu, int | float | np.number) or not self.mu > 0:
-            raise ValueError(
-                "mu must be a positive number or one of 'cv', 'bound', 'least-squares', "
-                f"got {self.mu!r}."
-            )
-        if not self.tol > 0:
-            raise ValueError(f"tol must be positive, got {self.tol!r}.")
-        return Program(
-            self.form,
-            "oriented" if self.form == "oriented" else "both",
-            "least-squares" if self.form == "slides" else self.mu,
-            self.mu_unit == "share",
-            self.tol,
-            delta=self.delta,
-            **more,
-        )
+    def _mean_margin(self) -> dict[str, Any]:
+        """How the program fixes its mean margin; the slides' form has no mu to choose."""
+        return {
+            "constraint": self.constraint,
+            "mu": "least-squares" if self.constraint == "slides" else self.mu,
+            "share": self.mu_unit == "share",
+            "tol": self.tol,
+            "delta": self.delta,
+        }
 
 
 class CqBoostClassifier(MomentVoteClassifier):
@@ -324,10 +302,10 @@ class CqBoostClassifier(MomentVoteClassifier):
     voters : str, family of voters or list of fitted classifiers, default="stumps"
         "stumps", "rbf", "linear", "poly", "forest", "scores" (the columns of X are the votes), a
         :class:`StumpVoters`, :class:`KernelVoters` or :class:`ForestVoters`, or a list.
-    form : {"sum-to-one", "oriented", "slides"}, default="sum-to-one"
-        "oriented" uses every voter only on the side of its positive mean margin. The two others
-        also offer the complement of every stump. "slides" has no total weight to share, so mu
-        only scales it and it is least squares.
+    constraint : {"sum-to-one", "oriented", "slides"}, default="sum-to-one"
+        On the weights. "oriented" uses every voter only on the side of its positive mean margin.
+        The two others also offer the complement of every stump. "slides" has no total weight to
+        share, so mu only scales it and it is least squares.
     mu : float, "cv", "bound" or "least-squares", default="cv"
         Mean margin of the vote. "cv" takes the least held-out logistic loss of the margins along
         the path from one voter to least squares, "bound" the smallest tandem PAC-Bayes bound on
@@ -338,28 +316,35 @@ class CqBoostClassifier(MomentVoteClassifier):
         Stop after this many voters; all weights are optimal for the voters kept.
     early_stopping : float or None, default=None
         Stop when no voter's slope exceeds this share of the largest mean margin.
-    probability : {"margin", "calibrated"}, default="margin"
+    proba : {"margin", "calibrated"}, default="margin"
         ``predict_proba`` is (1 + vote)/2, or its log-odds corrected by a slope and an intercept
         fitted on held-out votes.
     staged : bool, default=False
         Remember the vote after each voter (for :class:`VoteCurveDisplay`).
-    cv : int, splitter or iterable, default=5
-        Repeated folds average the losses of their rounds.
-    tol : float, default=1e-8
+    cv : int of at least 2, splitter, iterable or None, default=5
+        None is 5. Repeated folds average the losses of their rounds.
+    tol : float in (0, 1), default=1e-8
         On the slopes, relative to the largest mean margin. Classes of more than 1500 voters are
         solved to 1e-4 at best; ``duality_gap_`` says what that costs.
-    delta : float, default=0.05
+    delta : float in (0, 1), default=0.05
         Confidence of the bound for ``mu="bound"``.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default=None
+        Of forests, landmarks and folds. None is a fixed seed: folds follow the rows' values, so
+        that the same table gives the same model.
 
     Attributes
     ----------
-    weights_, voters_, n_voters_ : the distribution and what it is over
-    c_bound_, gibbs_risk_, disagreement_, mu_, mu_max_ : float
-        On the training rows (out of bag for forests). Lists when there are several classes.
-    duality_gap_ : float
-        Excess of the second moment over the best vote of the same mean margin, at most.
     votes_ : list of FittedVote
+        One vote for ``classes_[1]`` when there are two classes, one per class against the rest
+        when there are more. What follows has one entry for each of these n_votes, also for one.
+    weights_, voters_ : list
+        The distribution of each vote and what it is over.
+    n_voters_ : ndarray of shape (n_votes,)
+    c_bound_, gibbs_risk_, disagreement_, mu_, mu_max_ : ndarray of shape (n_votes,)
+        On the training rows (out of bag for forests).
+    duality_gap_ : ndarray of shape (n_votes,)
+        Excess of the second moment over the best vote of the same mean margin, at most.
+    classes_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -373,58 +358,48 @@ class CqBoostClassifier(MomentVoteClassifier):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = CqBoostClassifier(max_voters=5).fit(X, y)
     >>> model.n_voters_, model.score(X, y) > 0.93
-    (5, True)
+    (array([5]), True)
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MomentVoteClassifier._parameter_constraints,
+        "constraint": [StrOptions({"sum-to-one", "oriented", "slides"})],
+        "max_voters": [Interval(Integral, 1, None, closed="left"), None],
+        "early_stopping": [Interval(Real, 0, 1, closed="neither"), None],
+        "staged": ["boolean"],
+    }
 
     def __init__(
         self,
         voters: Any = "stumps",
         *,
-        form: str = "sum-to-one",
-        mu: Any = "cv",
+        constraint: str = "sum-to-one",
+        mu: float | str = "cv",
         mu_unit: str = "margin",
         max_voters: int | None = None,
         early_stopping: float | None = None,
-        probability: str = "margin",
+        proba: str = "margin",
         staged: bool = False,
         cv: Any = 5,
         tol: float = 1e-8,
         delta: float = 0.05,
         random_state: Any = None,
     ) -> None:
+        shared = {"proba": proba, "cv": cv, "tol": tol, "random_state": random_state}
         super().__init__(
-            voters,
-            form=form,
-            mu=mu,
-            mu_unit=mu_unit,
-            probability=probability,
-            cv=cv,
-            tol=tol,
-            delta=delta,
-            random_state=random_state,
+            voters, constraint=constraint, mu=mu, mu_unit=mu_unit, delta=delta, **shared
         )
         self.max_voters = max_voters
         self.early_stopping = early_stopping
         self.staged = staged
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> CqBoostClassifier:
-        """Fit the vote; several classes are voted on one against the rest.
-
-        Votes of stumps fit from a scan too, with folds by a hash of the row's values.
-        """
-        if self.max_voters is not None and self.max_voters < 1:
-            raise ValueError(f"max_voters must be at least 1, got {self.max_voters}.")
-        if self.early_stopping is not None and not 0 < self.early_stopping < 1:
-            raise ValueError(
-                f"early_stopping must be in (0, 1) or None, got {self.early_stopping!r}."
-            )
-        program = self._program(
-            ("oriented", "sum-to-one", "slides"),
+    def _program(self) -> MomentProgram:
+        return MomentProgram(
+            **self._mean_margin(),
             max_voters=self.max_voters,
             stop=self.early_stopping,
             staged=self.staged,
         )
-        return self._fit_votes(X, y, sample_weight, program)
 
 
 class MinCqClassifier(MomentVoteClassifier):
@@ -432,8 +407,10 @@ class MinCqClassifier(MomentVoteClassifier):
 
     Parameters
     ----------
-    voters : see :class:`CqBoostClassifier`
-    form : {"quasi-uniform", "sum-to-one", "slides"}, default="quasi-uniform"
+    voters, mu, mu_unit, proba, cv, tol, delta, random_state : see :class:`CqBoostClassifier`
+        The largest mu is the mean (not the maximum) of the voters' absolute mean margins when
+        quasi-uniform.
+    constraint : {"quasi-uniform", "sum-to-one", "slides"}, default="quasi-uniform"
         "quasi-uniform" is the published learner (Laviolette et al. 2011): weights q of a voter and
         its complement sum to 1/n, so the net weights lie in [-1/n, 1/n], every voter counts and no
         divergence is paid in the bound. The others are those of :class:`CqBoostClassifier`.
@@ -441,9 +418,6 @@ class MinCqClassifier(MomentVoteClassifier):
         With more than two classes: one vote per class against the rest, or one plurality vote of
         whole classifiers (a forest, or a list) of least tandem loss, whose bound covers all classes
         at once; ``c_bound_`` is then four times that loss.
-    mu, mu_unit, probability, cv, tol, delta, random_state : see :class:`CqBoostClassifier`
-        The largest mu is the mean (not the maximum) of the voters' absolute mean margins when
-        quasi-uniform.
 
     Attributes
     ----------
@@ -458,38 +432,49 @@ class MinCqClassifier(MomentVoteClassifier):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MomentVoteClassifier._parameter_constraints,
+        "constraint": [StrOptions({"quasi-uniform", "sum-to-one", "slides"})],
+        "multi_class": [StrOptions({"ovr", "tandem"})],
+    }
+
     def __init__(
         self,
         voters: Any = "stumps",
         *,
-        form: str = "quasi-uniform",
-        mu: Any = "cv",
+        constraint: str = "quasi-uniform",
+        mu: float | str = "cv",
         mu_unit: str = "margin",
         multi_class: str = "ovr",
-        probability: str = "margin",
+        proba: str = "margin",
         cv: Any = 5,
         tol: float = 1e-8,
         delta: float = 0.05,
         random_state: Any = None,
     ) -> None:
+        shared = {"proba": proba, "cv": cv, "tol": tol, "random_state": random_state}
         super().__init__(
-            voters,
-            form=form,
-            mu=mu,
-            mu_unit=mu_unit,
-            probability=probability,
-            cv=cv,
-            tol=tol,
-            delta=delta,
-            random_state=random_state,
+            voters, constraint=constraint, mu=mu, mu_unit=mu_unit, delta=delta, **shared
         )
         self.multi_class = multi_class
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MinCqClassifier:
-        """Fit the vote; several classes are voted on one against the rest.
+    def _program(self) -> BoxProgram | MomentProgram:
+        boxed = self.constraint == "quasi-uniform"
+        return (BoxProgram if boxed else MomentProgram)(**self._mean_margin())
 
-        Votes of stumps fit from a scan too, with folds by a hash of the row's values.
-        """
-        check_choice("multi_class", self.multi_class, ("ovr", "tandem"))
-        program = self._program(("sum-to-one", "quasi-uniform", "slides"))
-        return self._fit_votes(X, y, sample_weight, program)
+    def _fit_in_memory(
+        self, prepared: PreparedVoters, rows: Training, program: Program, n_given: int, seed: int
+    ) -> list[FittedVote]:
+        if not self._tandem():
+            return super()._fit_in_memory(prepared, rows, program, n_given, seed)
+        if self.proba == "calibrated":
+            raise ValueError("multi_class='tandem' has no calibrated probabilities.")
+        n_classes, who = len(self.classes_), type(self).__name__
+        return fit_tandem(prepared, rows.y, rows.weight, n_classes, self.tol, who)
+
+    def _fit_scanned(self, rows: ScannedTraining, program: Program, seed: int) -> list[FittedVote]:
+        self._refuse_scan(not self._tandem(), "(multi_class='tandem')")
+        return super()._fit_scanned(rows, program, seed)
+
+    def _tandem(self) -> bool:
+        return self.multi_class == "tandem" and len(self.classes_) > 2

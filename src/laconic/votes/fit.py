@@ -1,30 +1,39 @@
-"""From a solved problem to a fitted vote: voters, moments, certificate, calibration."""
+"""From the rows of one class against the rest to a fitted vote."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.forms import AdditiveScore, SlotTerm, plain_label
 from laconic.core.links import rounded_votes, vote_log_odds
-from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
-from laconic.data.tables.columns import Schema
-from laconic.votes.column_generation import CqBoost
+from laconic.votes.columns import Columns
 from laconic.votes.criterion import MarginMoments, divergence_from_uniform, residual_c_bound
-from laconic.votes.given_voters import HardVoters
-from laconic.votes.nnls import box_vote, least_squares_vote
-from laconic.votes.problem import Choice, Chosen, FixedColumns, Problem, Program
-from laconic.votes.voters import PickedStumps, Stump
+from laconic.votes.nnls import least_squares_vote
+from laconic.votes.problem import Choice, Chosen, Curve, Listed, Problem, Program, solved
+from laconic.votes.tuning import STEEPEST_SLOPE
+from laconic.votes.voters.base import (
+    Classifiers,
+    HardVoters,
+    OutOfBagVoters,
+    PreparedVoters,
+    Voters,
+)
+
+Fold = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True)
 class FittedVote:
-    """A majority vote: voters, their weights (a distribution) and what is known about it."""
+    """A majority vote: voters, their weights (a distribution) and what is known about it.
+
+    ``mu`` is the mean margin and ``n_columns`` counts the voters of the program, with the
+    complement that a small mu parks surplus weight on. ``slope`` and ``intercept`` calibrate the
+    log-odds of the vote.
+    """
 
     voters: Any
     weights: Floats
@@ -33,7 +42,6 @@ class FittedVote:
     duality_gap: float
     mu: float
     mu_max: float
-    penalty: float
     divergence: float
     n_independent: int
     assumption: str
@@ -42,7 +50,7 @@ class FittedVote:
     slope: float | None = None
     intercept: float = 0.0
     stages: tuple[tuple[Any, Floats], ...] = ()
-    curve: dict[str, list[float]] = field(default_factory=dict)
+    curve: Curve = field(default_factory=dict)
     tandem: bool = False
 
     def scores(self, table: Any, raw: Any) -> Floats:
@@ -55,100 +63,265 @@ class FittedVote:
         return rounded_votes(total)
 
 
-def fit_vote(
-    prepared: Any,
-    y: Floats,
-    weight: Floats,
-    k: int,
-    program: Program,
-    folds: list[tuple[Ints, Ints]],
-    *,
-    calibrate: bool,
-    who: str,
-) -> FittedVote:
+@dataclass(frozen=True)
+class HeldOut:
+    """Votes on rows that had no part in them, their sides (-1, 1) and weights."""
+
+    votes: Floats
+    sides: Floats
+    weight: Floats
+
+
+class VoteRows(Protocol):
+    """The rows that judge votes of one class against the rest, in memory or in a scan."""
+
+    problem: Problem
+    assumption: str
+
+    def choose(self, program: Program) -> Choice:
+        """The place of least held-out loss."""
+
+    def moments(self, chosen: Chosen, q: Floats) -> tuple[MarginMoments, float]:
+        """Moments of the margin and C-bound of a vote."""
+
+    def held_out(self, program: Program, chosen: Chosen) -> HeldOut:
+        """Votes fitted without the row, normalised as the final one."""
+
+    def pick(self, columns: Ints, signs: Floats) -> Voters:
+        """Numbered voters, each on its side."""
+
+
+def fit_vote(rows: VoteRows, program: Program, *, calibrate: bool, who: str) -> FittedVote:
     """Solve one class against the rest and gather what the estimator shows."""
-    problem, chosen = _solved(prepared, y, weight, k, program, folds)
-    if program.max_voters is None and program.stop is None and not prepared.out_of_bag:
-        chosen.solution.warn_if_short(who, "raise tol")
-    # quasi-uniform net weights keep their scale: the rest of the mass is on pairs (h, -h)
-    total = 1.0 if program.boxed else float(np.abs(chosen.weights).sum()) or 1.0
-    q = chosen.weights / total
-    moments, c_bound, honest = _train_moments(problem, chosen, q)
-    line: tuple[float | None, float] = (None, 0.0)
-    if calibrate:
-        margins = honest if honest is not None else chosen.held_out
-        if margins is None:
-            margins = _held_out_margins(problem, chosen, folds)
-        normalised = honest is not None or bool(program.solvers)
-        line = calibration(margins, y, weight, 1.0 if normalised else total)
-    return gathered(problem, chosen, q, moments, c_bound, line)
+    choice = Choice()
+    if program.chooses and not rows.problem.hopeless:
+        choice = rows.choose(program)
+    return fit_vote_at(rows, program, choice, calibrate=calibrate, who=who)
 
 
-def _solved(
-    prepared: Any,
-    y: Floats,
-    weight: Floats,
-    k: int,
-    program: Program,
-    folds: list[tuple[Ints, Ints]],
-) -> tuple[Problem, Chosen]:
-    """The problem and its vote; of several widths of a kernel the one of least held-out loss."""
-    if not hasattr(prepared, "options"):
-        problem = Problem(prepared, y, weight, k, program)
-        return problem, problem.solve(folds)
-    if not program.solvers and program.mu != "cv":
-        raise ValueError(
-            "KernelVoters(gamma='cv') chooses the width by the loss on held-out rows, together "
-            f"with mu: give mu='cv' instead of {program.mu!r}, or a number for gamma."
-        )
-    best: tuple[Choice, Problem] | None = None
-    for option in prepared.options():
-        problem = Problem(option, y, weight, k, program)
-        choice = problem.choose(folds)
-        if best is None or choice.loss < best[0].loss:
-            best = choice, problem
-    assert best is not None
-    return best[1], best[1].solve_at(best[0])
-
-
-def gathered(
-    problem: Problem,
-    chosen: Chosen,
-    q: Floats,
-    moments: MarginMoments,
-    c_bound: float,
-    line: tuple[float | None, float],
+def fit_vote_at(
+    rows: VoteRows, program: Program, choice: Choice, *, calibrate: bool, who: str
 ) -> FittedVote:
-    """What is known of a solved vote; ``line`` holds slope and intercept of its calibration."""
-    prepared, program, y, k = problem.prepared, problem.program, problem.y, problem.k
-    voters = prepared.pick(chosen.columns, np.sign(q), y, k)
-    slope, intercept = line
-    stages = tuple(
-        (prepared.pick(c, np.sign(w), y, k), np.abs(w) / np.abs(w).sum()) for c, w in chosen.stages
-    )
+    """The vote at a chosen place."""
+    problem = rows.problem
+    chosen = solved(problem, program, choice)
+    if program.warns and problem.most is None:
+        chosen.solution.warn_if_short(who, "raise tol")
+    q = chosen.weights / (1.0 if program.scaled else chosen.scale)
+    moments, c_bound = rows.moments(chosen, q)
+    slope, intercept = None, 0.0
+    if calibrate:
+        slope, intercept = calibration(rows.held_out(program, chosen))
+    parked = float(chosen.solution.details.get("parked", 0.0)) > 0.0
     return FittedVote(
-        voters,
+        rows.pick(chosen.columns, np.sign(q)),
         np.abs(q),
         moments,
         c_bound,
         float(chosen.solution.gap),
         moments.first,
         chosen.mu_max,
-        float(chosen.solution.details.get("penalty", 0.0)),
-        problem.divergence(chosen.columns, q),
+        program.divergence(problem, chosen.columns, q),
         problem.n_independent,
-        prepared.assumption,
+        rows.assumption,
         program.boxed,
-        len(q) + (chosen.parked > 0.0),
+        len(q) + parked,
         slope,
         intercept,
-        stages,
+        tuple(
+            (rows.pick(columns, np.sign(w)), np.abs(w) / np.abs(w).sum())
+            for columns, w in chosen.stages
+        ),
         chosen.curve,
     )
 
 
+def fit_best_option(
+    prepared: PreparedVoters,
+    program: Program,
+    y: Floats,
+    weight: Floats,
+    k: int,
+    folds: list[Fold],
+    **how: Any,
+) -> FittedVote:
+    """The vote of the one family, or of the width of least held-out loss among several."""
+    if not prepared.undecided:
+        return fit_vote(RowsInMemory(prepared, program, y, weight, k, folds), program, **how)
+    if not program.chooses:
+        raise ValueError(
+            "KernelVoters(gamma='cv') chooses the width by the loss on held-out rows, together "
+            "with mu: give mu='cv', or a number for gamma."
+        )
+    best: tuple[Choice, RowsInMemory] | None = None
+    for option in prepared.options():
+        rows = RowsInMemory(option, program, y, weight, k, folds)
+        choice = Choice() if rows.problem.hopeless else rows.choose(program)
+        if best is None or choice.loss < best[0].loss:
+            best = choice, rows
+    assert best is not None
+    return fit_vote_at(best[1], program, best[0], **how)
+
+
+class RowsInMemory:
+    """Rows in memory, held out in folds; voters of a forest are judged out of bag."""
+
+    def __init__(
+        self,
+        prepared: PreparedVoters,
+        program: Program,
+        y: Floats,
+        weight: Floats,
+        k: int,
+        folds: list[Fold],
+    ) -> None:
+        self.prepared, self.y, self.weight, self.k, self.folds = prepared, y, weight, k, folds
+        self.assumption = prepared.assumption
+        sides = program.sides if program.boxed else prepared.sides or program.sides
+        if isinstance(prepared, OutOfBagVoters):
+            first, gram, overlap = prepared.moments(y, weight, k)
+            listed = Listed(np.arange(len(first)), np.ones(len(first)), first, gram)
+            self.problem = Problem(sides, None, listed, weight, overlap, most=prepared.most)
+        else:
+            self.problem = Problem.of_columns(
+                prepared.columns(y, weight, k),
+                sides,
+                weight,
+                boxed=program.boxed,
+                smooth=prepared.smooth,
+            )
+
+    def pick(self, columns: Ints, signs: Floats) -> Voters:
+        return self.prepared.pick(columns, signs, self.k)
+
+    def moments(self, chosen: Chosen, q: Floats) -> tuple[MarginMoments, float]:
+        if self.problem.columns is not None:
+            margins = self.y * self.problem.columns.scores(chosen.columns, q)
+            moments = MarginMoments.of(margins, self.weight)
+            return moments, residual_c_bound(margins, self.weight)
+        voters, prepared = self.problem.listed, self.prepared
+        assert voters is not None
+        assert isinstance(prepared, OutOfBagVoters)
+        # without what the forest added to the diagonal of its mean products
+        spread = prepared.spread / (1.0 + prepared.spread) * float(np.trace(voters.gram))
+        plain = voters.gram - spread / len(voters.gram) * np.eye(len(voters.gram))
+        gram = plain[np.ix_(chosen.columns, chosen.columns)]
+        moments = MarginMoments(float(voters.first[chosen.columns] @ q), float(q @ gram @ q))
+        return moments, moments.c_bound()
+
+    def _parts(self, program: Program) -> Iterator[tuple[Problem, Columns, Fold, int]]:
+        """The problem without each fold, the voters on its rows, the fold and its round."""
+        for fold, r in zip(self.folds, _rounds(self.folds), strict=True):
+            train, test = fold
+            if len(np.unique(self.y[train])) < 2:
+                continue
+            inner, outer = self.prepared.split(self.y, self.weight, self.k, train, test)
+            part = Problem.of_columns(
+                inner, self.problem.sides, inner.weight * len(train), boxed=program.boxed
+            )
+            if not part.hopeless:
+                yield part, outer, fold, r
+
+    def choose(self, program: Program) -> Choice:
+        places = program.places(self.problem)
+        if isinstance(self.prepared, OutOfBagVoters) or not self.folds:
+            return Choice()  # out-of-bag moments are held-out already
+        margins = np.zeros((max(_rounds(self.folds)) + 1, len(places), len(self.y)))
+        reached = len(places)
+        for part, outer, (_, test), r in self._parts(program):
+            tried, seen = 0, []
+            for found in program.follow(part, places[:reached]):
+                margins[r, tried, test] = outer.scores(*part.used(found)) * outer.y
+                tried += 1
+                if part.listed is None:
+                    seen.append(logistic_of_margins(margins[r, tried - 1, test], outer.weight))
+                    if program.may_stop(seen, float(self.weight[test].sum())):
+                        break
+            reached = tried
+        losses = _mean_loss(margins[:, :reached], self.weight)
+        place = int(np.argmin(losses))
+        curve = {"share": list(places[:reached]), "held_out_loss": losses}
+        return Choice(place, losses[place], margins[0, place], curve)
+
+    def held_out(self, program: Program, chosen: Chosen) -> HeldOut:
+        if isinstance(self.prepared, OutOfBagVoters):
+            q = chosen.weights / (1.0 if program.scaled else chosen.scale)
+            honest = self.prepared.honest_margins(self.y, self.k, chosen.columns, q)
+            return HeldOut(self.y * honest, self.y, self.weight)
+        margins = chosen.choice.held_out
+        if margins is None:
+            margins = np.zeros(len(self.y))
+            for part, outer, (_, test), _ in self._parts(program):
+                columns, weights = part.used(program.like(part, chosen))
+                margins[test] = outer.scores(columns, weights) * outer.y
+        scale = 1.0 if program.scaled else chosen.scale
+        return HeldOut(self.y * margins / scale, self.y, self.weight)
+
+
+def _rounds(folds: list[Fold]) -> list[int]:
+    """The round of each fold; a round holds out no row twice. Repeated folds have several."""
+    rounds: list[int] = []
+    seen: Ints = np.zeros(0, dtype=np.int64)
+    for _, test in folds:
+        again = bool(np.isin(test, seen).any())
+        rounds.append(rounds[-1] + again if rounds else 0)
+        seen = test if again else np.concatenate([seen, test])
+    return rounds
+
+
+def logistic_of_margins(margins: Floats, weight: Floats) -> float:
+    """Held-out logistic loss of margins after the best change of scale."""
+    from scipy.optimize import minimize_scalar
+
+    if not (margins > 0).any():
+        return float(np.log(2.0))
+    size = float(np.abs(margins).max())
+    part, scaled = weight / weight.sum(), margins / size
+
+    def loss(log_scale: float) -> float:
+        return float(part @ np.logaddexp(0.0, -np.exp(log_scale) * scaled))
+
+    best = minimize_scalar(loss, bounds=(-6.0, 8.0), method="bounded", options={"xatol": 1e-3})
+    return min(float(best.fun), float(np.log(2.0)))
+
+
+def _mean_loss(margins: Floats, weight: Floats) -> list[float]:
+    """Held-out loss of every candidate, of margins (rounds, candidates, rows): mean over rounds.
+
+    Losses and not margins are averaged: the mean of several votes is better than each of them,
+    the more so the more they overfit.
+    """
+    losses = [[logistic_of_margins(row, weight) for row in held] for held in margins]
+    return [float(mean) for mean in np.mean(losses, axis=0)]
+
+
+def calibration(held: HeldOut) -> tuple[float, float]:
+    """Slope and intercept on the log-odds of (1 + vote)/2; (1, 0) leaves that rule as it is."""
+    from sklearn.linear_model import LogisticRegression
+
+    scores, weight = vote_log_odds(held.votes)[:, None], held.weight
+    spread = float(np.sqrt(weight @ scores[:, 0] ** 2 / weight.sum())) or 1.0
+    fitted = LogisticRegression(C=STEEPEST_SLOPE)
+    fitted.fit(scores / spread, held.sides, sample_weight=weight)
+    return max(float(fitted.coef_[0, 0]) / spread, 1e-6), float(fitted.intercept_[0])
+
+
+def calibration_of(votes: Sequence[FittedVote]) -> tuple[tuple[float, float], ...] | None:
+    """Slope and intercept of each vote's log-odds, where they were fitted."""
+    if votes[0].slope is None:
+        return None
+    return tuple((float(vote.slope or 0.0), float(vote.intercept)) for vote in votes)
+
+
+def trust_of(votes: Sequence[FittedVote]) -> Floats:
+    """Factors close to one: few voters tie often, and the class whose voters err less wins."""
+    if len(votes) == 1:
+        return np.ones(1)
+    return np.array([1.0 - 1e-9 * vote.moments.gibbs_risk for vote in votes])
+
+
 def fit_tandem(
-    prepared: Any, codes: Ints, weight: Floats, n_classes: int, tol: float, who: str
+    prepared: PreparedVoters, codes: Ints, weight: Floats, n_classes: int, tol: float, who: str
 ) -> list[FittedVote]:
     """Plurality vote of whole classifiers with the least tandem loss q'Eq, Σq = 1.
 
@@ -165,167 +338,24 @@ def fit_tandem(
     joint = float(q @ errors.both[np.ix_(used, used)] @ q)
     # moments with this Gibbs risk and this joint error
     moments = MarginMoments(1.0 - 2.0 * risk, 4.0 * joint + 1.0 - 4.0 * risk)
-    n = len(errors.single)
-    rows = errors.overlap if prepared.out_of_bag else max(1, round(float(weight.sum())))
-    chosen = prepared.pick(used, np.ones(len(used)), np.ones(len(codes)), 0)
-    common = {
-        "weights": q,
-        "moments": moments,
-        "c_bound": min(1.0, 4.0 * joint),
-        "duality_gap": float(found.gap),
-        "mu": moments.first,
-        "mu_max": 1.0 - 2.0 * float(errors.single.min()),
-        "penalty": 0.0,
-        "divergence": divergence_from_uniform(q, n),
-        "n_independent": rows,
-        "assumption": prepared.assumption,
-        "quasi_uniform": False,
-        "n_columns": len(q),
-        "tandem": True,
-    }
-    return [FittedVote(voters=HardVoters(chosen, k), **common) for k in range(n_classes)]
-
-
-def _train_moments(
-    problem: Problem, chosen: Chosen, q: Floats
-) -> tuple[MarginMoments, float, Floats | None]:
-    if problem.columns is not None:
-        margins = problem.y * problem.columns.scores(chosen.columns, q)
-        moments = MarginMoments.of(margins, problem.weight)
-        return moments, residual_c_bound(margins, problem.weight), None
-    first = problem.first[chosen.columns]
-    plain = problem.gram - _spread(problem) * np.eye(len(problem.gram))
-    gram = plain[np.ix_(chosen.columns, chosen.columns)]
-    moments = MarginMoments(float(first @ q), float(q @ gram @ q))
-    honest = problem.prepared.honest_margins(problem.y, problem.k, chosen.columns, q)
-    return moments, moments.c_bound(), honest
-
-
-def _held_out_margins(problem: Problem, chosen: Chosen, folds: list[tuple[Ints, Ints]]) -> Floats:
-    """Margins of votes fitted without the row, at the penalty of the final vote."""
-    margins = np.zeros(len(problem.y))
-    share = float(chosen.solution.details.get("penalty", 0.0)) / (chosen.mu_max or 1.0)
-    for train, test in folds:
-        if len(np.unique(problem.y[train])) < 2:
-            continue
-        inner, outer, _ = problem.prepared.split(problem.y, problem.weight, problem.k, train, test)
-        fixed = FixedColumns(inner, problem.program.sides)
-        part = Problem(fixed, inner.y, inner.weight, 0, problem.program)
-        if part.hopeless:
-            continue
-        if problem.program.boxed:
-            margin = chosen.solution.details.get("mean_margin", 0.5)
-            mu = min(1.0, margin / (chosen.mu_max or 1.0))
-            found = box_vote(part.gram, part.first, mu * part.mu_max(), part.size)
-        elif part.listed:
-            found = least_squares_vote(
-                part.gram,
-                part.first,
-                sides=problem.program.sides,
-                penalty=max(share, 0.0) * part.mu_max(),
-                max_voters=problem.program.max_voters,
-            )
-        else:
-            run = CqBoost(part.columns, problem.program.sides)
-            found = run.solve(max(share, 0.0) * run.scale, tol=1e-4)
-        columns, weights = part.used_columns(found)
-        margins[test] = outer.scores(columns, weights) * outer.y
-    return margins
-
-
-def _spread(problem: Problem) -> float:
-    """What the forest added to the diagonal of its mean products."""
-    spread: float = problem.prepared.spread
-    return spread / (1.0 + spread) * float(np.trace(problem.gram)) / len(problem.gram)
-
-
-def calibration(margins: Floats, y: Floats, weight: Floats, scale: float) -> tuple[float, float]:
-    """Slope and intercept on the log-odds of (1 + vote)/2; (1, 0) leaves that rule as it is.
-
-    ``scale`` undoes the scale of held-out votes that do not sum to one.
-    """
-    from sklearn.linear_model import LogisticRegression
-
-    scores = vote_log_odds(y * margins / scale)[:, None]
-    spread = float(np.sqrt(weight @ scores[:, 0] ** 2 / weight.sum())) or 1.0
-    fitted = LogisticRegression(C=1e4).fit(scores / spread, y, sample_weight=weight)
-    return max(float(fitted.coef_[0, 0]) / spread, 1e-6), float(fitted.intercept_[0])
-
-
-# The fitted form of a vote of stumps; its probabilities agree up to the order of a sum.
-
-
-class NoFormError(ValueError):
-    """The model cannot be written as a sum of terms; the sentence says why."""
-
-
-def vote_form(votes: Sequence[FittedVote], schema: Schema, classes: NDArray[Any]) -> AdditiveScore:
-    """A vote of stumps: one table by column, the sum of the stumps that read it."""
-    for vote in votes:
-        if not isinstance(vote.voters, PickedStumps) or vote.tandem:
-            raise NoFormError(
-                "Only votes of decision stumps are sums of terms of one column; kernel voters, "
-                "trees and given classifiers are not."
-            )
-    n_scores = len(votes)
-    trust = trust_of(votes)
-    intercept = np.zeros(n_scores)
-    by_column: dict[int, list[tuple[int, float, Stump]]] = {}
-    for k, vote in enumerate(votes):
-        for weight, stump in zip(vote.weights * trust[k], vote.voters.stumps, strict=True):
-            if stump.column < 0:
-                intercept[k] += weight if stump.holds else -weight
-            else:
-                by_column.setdefault(stump.column, []).append((k, float(weight), stump))
-    terms = [
-        _stump_term(schema.names[j], schema.categories[j], said, n_scores)
-        for j, said in sorted(by_column.items())
+    out_of_bag = isinstance(prepared, OutOfBagVoters)
+    rows = errors.overlap if out_of_bag else max(1, round(float(weight.sum())))
+    chosen: Classifiers = prepared.pick(used, np.ones(len(used)), 0)  # type: ignore[assignment]
+    return [
+        FittedVote(
+            HardVoters(chosen, k),
+            q,
+            moments,
+            min(1.0, 4.0 * joint),
+            float(found.gap),
+            moments.first,
+            1.0 - 2.0 * float(errors.single.min()),
+            divergence_from_uniform(q, len(errors.single)),
+            rows,
+            prepared.assumption,
+            quasi_uniform=False,
+            n_columns=len(q),
+            tandem=True,
+        )
+        for k in range(n_classes)
     ]
-    labels = tuple(plain_label(c) for c in classes)
-    return AdditiveScore(labels, intercept, tuple(terms), "vote", calibration=calibration_of(votes))
-
-
-def trust_of(votes: Sequence[FittedVote]) -> Floats:
-    """Factors close to one: few voters tie often, and the class whose voters err less wins."""
-    if len(votes) == 1:
-        return np.ones(1)
-    return np.array([1.0 - 1e-9 * vote.moments.gibbs_risk for vote in votes])
-
-
-def calibration_of(votes: Sequence[FittedVote]) -> tuple[tuple[float, float], ...] | None:
-    """Slope and intercept of each vote's log-odds, where they were fitted."""
-    if votes[0].slope is None:
-        return None
-    return tuple((float(vote.slope or 0.0), float(vote.intercept)) for vote in votes)
-
-
-def _stump_term(
-    name: str,
-    texts: tuple[str, ...] | None,
-    said: Sequence[tuple[int, float, Stump]],
-    n_scores: int,
-) -> SlotTerm:
-    if texts is None:
-        cuts = {stump.threshold for _, _, stump in said if stump.threshold != -np.inf}
-        axis: Axis = IntervalAxis(np.array(sorted(cut for cut in cuts if cut is not None)))
-    else:
-        named = {stump.category for _, _, stump in said if stump.category is not None}
-        axis = CategoryAxis(tuple((text,) for text in texts if text in named))
-    values = np.zeros((axis.size, n_scores))
-    for k, weight, stump in said:
-        holds = _slots_where(axis, stump)
-        values[:, k] += np.where(holds == stump.holds, weight, -weight)
-    return SlotTerm((name,), (axis,), values)
-
-
-def _slots_where(axis: Axis, stump: Stump) -> NDArray[np.bool_]:
-    """Slots whose values satisfy the stump's condition, before its side is taken."""
-    yes = np.zeros(axis.size, dtype=bool)
-    if isinstance(axis, IntervalAxis):
-        assert stump.threshold is not None
-        first = int(np.searchsorted(axis.bounds, stump.threshold, "right"))
-        yes[0 if stump.threshold == -np.inf else first : axis.missing] = True
-    elif isinstance(axis, CategoryAxis):
-        slot = axis.missing if stump.category is None else axis.slot_of()[stump.category]
-        yes[slot] = True
-    return yes

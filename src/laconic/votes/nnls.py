@@ -3,8 +3,8 @@
 With a = mean margin of each voter and G = their mean products, the vote of smallest C-bound is,
 up to scale, the minimiser of ½ w'Gw - a'w over w >= 0 (non-negative least squares of the constant
 one on the signed votes), and the minimum C-bound is its residual 1 - a'w. A penalty on Σ|w| gives
-the version with Σq = 1 and mean margin mu, a box |w_i| <= b the quasi-uniform one
-(:mod:`laconic.votes.nnls`).
+the version with Σq = 1 and mean margin mu, a box |w_i| <= b the quasi-uniform one. One active set
+solves them all.
 
 Certificate: a vote q = w/Σ|w| of mean margin mu is compared with every distribution of mean
 margin at least mu over the same voters; the reported gap bounds the excess of its second moment.
@@ -19,6 +19,9 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
+
+OPTIMAL, OUT_OF_SWEEPS, FULL, STALLED, UNBOUNDED = range(5)
+"""How the active set ended."""
 
 ROUNDING = 1e-13
 """Second moments are means of numbers in [0, 1] and are not known better: a smaller gap is closed,
@@ -62,13 +65,13 @@ class ActiveSet:
         one_at_a_time: bool = False,
     ) -> int:
         """Minimise from the present point; ``tol`` is absolute, on the slopes."""
-        from laconic.votes import _numba_nnls as hot_nnls
+        from laconic.votes._numba_nnls import active_set
 
         log = np.full(1, -1, dtype=np.int64)
         limit = self.n + 1 if max_free is None else max_free
         while True:
             room = min(limit, self.factor.shape[0])
-            self.k, status, sweeps, entered, self.largest_pull = hot_nnls.active_set(
+            self.k, status, sweeps, entered, self.largest_pull = active_set(
                 self.gram,
                 self.linear,
                 float(penalty),
@@ -90,7 +93,7 @@ class ActiveSet:
             self.entered += entered
             if self.first_entered < 0:
                 self.first_entered = int(log[0])
-            if status != hot_nnls.FULL or room >= min(limit, self.n):
+            if status != FULL or room >= min(limit, self.n):
                 return int(status)
             self._widen()
 
@@ -120,13 +123,13 @@ class ActiveSet:
 
     def restart(self, weights: Floats, free: Ints) -> None:
         """Stand at ``weights`` with the given free variables (after the bounds have moved)."""
-        from laconic.votes import _numba_nnls as hot_nnls
+        from laconic.votes._numba_nnls import refactor
 
         self.weights[:] = weights
         while self.factor.shape[0] < len(free):
             self._widen()
         self.order[: len(free)] = free
-        self.k = hot_nnls.refactor(self.gram, self.factor, self.order, len(free))
+        self.k = refactor(self.gram, self.factor, self.order, len(free))
 
     @property
     def free(self) -> Ints:
@@ -155,13 +158,11 @@ def moment_gap(slopes: Floats, weights: Floats, lower: Floats, upper: Floats) ->
 
 
 def why_stopped(status: int, gap: float, target: float) -> WhyStopped:
-    from laconic.votes import _numba_nnls as hot_nnls
-
-    if status == hot_nnls.OPTIMAL or gap <= target:
+    if status == OPTIMAL or gap <= target:
         return "gap"
-    if status == hot_nnls.FULL:
+    if status == FULL:
         return "budget"
-    return "max_iter" if status == hot_nnls.OUT_OF_SWEEPS else "stalled"
+    return "max_iter" if status == OUT_OF_SWEEPS else "stalled"
 
 
 def _solution(state: ActiveSet, status: int, tol: float, first: Floats, **more: Any) -> Solution:
@@ -223,6 +224,15 @@ def largest_mean_margin(first: Floats, sides: str) -> float:
             "their complements."
         )
     return best
+
+
+def refuse_margin(mu: float, largest: float, what: str) -> None:
+    """A mean margin above the largest possible one has no vote."""
+    if mu > largest * (1.0 + 1e-12):
+        raise ValueError(
+            f"mu={mu:.6g} is above its maximum {largest:.6g}, {what}; choose a smaller mu, or give "
+            "it as a share of the maximum."
+        )
 
 
 def least_squares_vote(
@@ -288,11 +298,7 @@ def vote_at_mean_margin(
     that of penalty 0 and ``details["parked"]`` is the mass of the pair.
     """
     scale = largest_mean_margin(first, sides)
-    if mu > scale * (1.0 + 1e-12):
-        raise ValueError(
-            f"mu={mu:.6g} is above its maximum {scale:.6g}, the mean margin of the best single "
-            "voter; choose a smaller mu, or give it as a share of the maximum."
-        )
+    refuse_margin(mu, scale, "the mean margin of the best single voter")
     state = ActiveSet(gram, first, *sides_to_bounds(first, sides))
     status = state.minimise(0.0, tol=tol * scale)
     margin = _mean_margin(first, state.weights)
@@ -310,12 +316,10 @@ def _below_least_squares(state: ActiveSet, first: Floats, mu: float, tol: float)
 
     Stationarity reads Gw = (1-t)a + t1 with t in [0, 1]; t = 1 forgets the mean margin.
     """
-    from laconic.votes import _numba_nnls as hot_nnls
-
     rest = ActiveSet(state.gram, np.zeros(state.n), state.lower, state.upper)
     status = rest.minimise(-1.0, tol=tol)
     margin = _mean_margin(first, rest.weights)
-    if status == hot_nnls.OPTIMAL and margin >= mu:
+    if status == OPTIMAL and margin >= mu:
         return _solution(rest, status, tol, first, penalty=-np.inf, parked=0.0)
     return _at_margin(state, first, mu, tol, -1.0, 0.0, lambda t: (1.0 + t, t))
 
@@ -334,8 +338,6 @@ def _at_margin(
     ``program(t)`` gives the share of ``first`` in the linear term and the penalty. Where the
     margin jumps, all mixtures of the two ends are optimal and one of them has margin mu.
     """
-    from laconic.votes import _numba_nnls as hot_nnls
-
     width = high - low
     under: Floats | None = None
     over: Floats | None = state.weights.copy() if high == 0.0 else None
@@ -348,11 +350,11 @@ def _at_margin(
         state.linear = share * first
         status = state.minimise(penalty, tol=tol)
         margin = _mean_margin(first, state.weights)
-        if status != hot_nnls.UNBOUNDED and abs(margin - mu) <= 1e-13 * np.abs(first).max():
+        if status != UNBOUNDED and abs(margin - mu) <= 1e-13 * np.abs(first).max():
             break
-        if status == hot_nnls.UNBOUNDED or margin < mu:
+        if status == UNBOUNDED or margin < mu:
             low = t
-            under = None if status == hot_nnls.UNBOUNDED else state.weights.copy()
+            under = None if status == UNBOUNDED else state.weights.copy()
         else:
             high, over = t, state.weights.copy()
         if high - low <= 1e-14 * width:
@@ -370,7 +372,7 @@ def _at_margin(
             state.weights[:] = mixed / scale
         else:
             state.weights[:] = over
-        status = hot_nnls.STALLED  # the gap decides
+        status = STALLED  # the gap decides
     # mixtures may hold a voter and its complement, whose votes cancel
     parked = 1.0 - mu / _mean_margin(first, state.weights)
     return _solution(
@@ -399,19 +401,15 @@ def _support_penalty(state: ActiveSet, first: Floats, mu: float) -> float:
     return float((a_p - mu * s_p) / below) if below != 0.0 else np.nan
 
 
-# Quasi-uniform MinCq: least squares in a box, found by the same active set.
-#
-# min w'Gw subject to a'w = mu and |w_i| <= size_i (Laviolette, Marchand, Roy 2011, in net weights).
-# For small mu no bound is active and this is ordinary least squares of the labels on the votes.
-
-
 def box_vote(
     gram: Floats, first: Floats, mu: float, size: Floats, *, tol: float = 1e-8
 ) -> Solution:
     """min w'Gw subject to a'w = mu and |w_i| <= size_i: the quasi-uniform MinCq.
 
-    ``size`` is 1/n for each of n voters (k/n for a voter that stands for k copies). Feasible only
-    up to mu = Σ size_i |a_i|, which is the mean, not the maximum, of the |a_i|.
+    Laviolette, Marchand, Roy 2011, in net weights. ``size`` is 1/n for each of n voters (k/n for a
+    voter that stands for k copies). Feasible only up to mu = Σ size_i |a_i|, which is the mean, not
+    the maximum, of the |a_i|. For small mu no bound is active and this is ordinary least squares of
+    the labels on the votes.
     """
     return next(box_path(gram, first, [mu], size, tol=tol))
 
@@ -429,12 +427,7 @@ def box_path(
     if largest <= 0.0:
         raise ValueError("No voter has a non-zero mean margin; offer other voters.")
     for mu in margins:
-        if mu > largest * (1.0 + 1e-12):
-            raise ValueError(
-                f"mu={mu:.6g} is above its maximum {largest:.6g}, the mean of the voters' absolute "
-                "mean margins (quasi-uniform votes); choose a smaller mu, or give it as a share "
-                "of the maximum."
-            )
+        refuse_margin(mu, largest, "the mean of the voters' absolute mean margins (quasi-uniform)")
     state = ActiveSet(gram, first, -size, size.copy())
     for mu in margins:
         yield _box_at(state, first, mu, size, tol * scale, largest)

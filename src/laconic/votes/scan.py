@@ -7,7 +7,7 @@ scores of all the votes of a path come back from a second pass as histograms.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,20 +16,17 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import ScannedTraining
-from laconic.core.solution import Solution
 from laconic.data.row_keys import row_keys
 from laconic.data.source import Block, Source
 from laconic.data.tables.columns import Table
 from laconic.data.value_tables import NumericTable, column_tables
+from laconic.votes.columns import StumpLayout
 from laconic.votes.criterion import MarginMoments
-from laconic.votes.fit import FittedVote, calibration, gathered
-from laconic.votes.nnls import box_vote, least_squares_vote
-from laconic.votes.problem import LISTED, Problem, Program, logistic_of_margins
-from laconic.votes.voters import PreparedStumps, StumpLayout, StumpVoters, stump_codes
-
-SCORE_BINS = 4096
-"""Bins of held-out scores; each keeps the mean of the scores in it."""
-MOST_VALUES = 2**15
+from laconic.votes.fit import FittedVote, HeldOut, fit_vote, logistic_of_margins
+from laconic.votes.problem import Choice, Chosen, Listed, Problem, Program
+from laconic.votes.tuning import LISTED, MOST_VALUES, SCORE_BINS
+from laconic.votes.voters.base import Voters
+from laconic.votes.voters.stumps import PreparedStumps, StumpVoters, stump_codes
 
 
 @dataclass(frozen=True)
@@ -48,16 +45,10 @@ class ScanFolds:
 class ScannedStumps:
     """Stumps laid out on a scan: their moments by fold, and scores of votes on held-out rows."""
 
-    out_of_bag = False
-    sides: str | None = None
-    spread = 0.0
-    assumption = PreparedStumps.assumption
-
     def __init__(
         self, voters: StumpVoters, rows: ScannedTraining, n_classes: int, folds: ScanFolds
     ) -> None:
-        cuts, absent = stump_cuts(voters, rows, n_classes)
-        self.laid_out = voters.laid_out(rows.table, cuts, absent)
+        self.laid_out = voters.laid_out(rows.table, *stump_cuts(voters, rows, n_classes))
         self.layout: StumpLayout = self.laid_out.layout
         if self.layout.n_stumps > LISTED:
             raise ValueError(
@@ -66,33 +57,27 @@ class ScannedStumps:
                 "many categories out with scan(features=)."
             )
         self.folds = folds
-        table_cuts = self.laid_out.cuts
-        layout = self.layout
+        cuts, layout = self.laid_out.cuts, self.layout
 
         def recode(X: Table) -> NDArray[Any]:
-            codes = stump_codes(X, table_cuts, layout)
+            codes = stump_codes(X, cuts, layout)
             return np.column_stack([codes, folds.of(X).astype(codes.dtype)])
 
         self.source: Source = rows.recoded("stumps", recode)
         self._count(n_classes)
 
     def _count(self, n_classes: int) -> None:
-        start, n_folds = self.layout.start, self.folds.count
-        width = int(start[-1])
+        start, n_folds, width = self.layout.start, self.folds.count, self.layout.n_bins
 
         def of_block(block: Block) -> tuple[Floats, Floats]:
             from laconic.votes._numba import count_pairs
 
             pairs = np.zeros((n_folds, width, width))
             singles = np.zeros((n_folds, n_classes, width))
-            codes, fold = _codes_and_fold(block)
-            count_pairs(codes, start, fold, block.y, block.weight, pairs, singles)
+            count_pairs(*_codes_and_fold(block, start), *_labels(block), pairs, singles)
             return pairs, singles
 
         self.pairs, self.singles = self.source.sum(of_block)
-
-    def pick(self, columns: Ints, signs: Floats, y: Any, k: int) -> Any:
-        return self.laid_out.pick(columns, signs, y, k)
 
     def moments(self, k: int, without: int | None = None) -> StumpMoments:
         """Moments of all stumps for class k against the rest, of the rows outside a fold."""
@@ -105,12 +90,11 @@ class ScannedStumps:
 
     def held_out(self, k: int, paths: Sequence[Sequence[tuple[Ints, Floats]]]) -> Scores:
         """Histograms of the scores of votes, ``paths[f]`` on the rows of fold f."""
-        steps, width = min(map(len, paths)), int(self.layout.start[-1])
-        tables = np.zeros((len(paths), width, steps))
+        steps, start = min(map(len, paths)), self.layout.start
+        tables = np.zeros((len(paths), self.layout.n_bins, steps))
         for f, path in enumerate(paths):
             for t, (columns, weights) in enumerate(path[:steps]):
                 tables[f, :, t] = self.layout.table(columns, weights)[0]
-        start = self.layout.start
         reach = np.full(steps, np.finfo(np.float64).tiny)
         for f in range(len(paths)):
             # the most that each feature can add, which for votes that cancel is far below Σ|w|
@@ -121,17 +105,23 @@ class ScannedStumps:
             from laconic.votes._numba import count_scores
 
             out = np.zeros((steps, 2, 2, SCORE_BINS))
-            codes, fold = _codes_and_fold(block)
-            side = (block.y == k).astype(np.int64)
-            count_scores(codes, start, fold, side, block.weight, tables, reach, out)
+            y, weight = _labels(block)
+            side = (y == k).astype(np.int64)
+            count_scores(*_codes_and_fold(block, start), side, weight, tables, reach, out)
             return out
 
         return Scores(self.source.sum(of_block))
 
 
-def _codes_and_fold(block: Block) -> tuple[NDArray[Any], Ints]:
+def _codes_and_fold(block: Block, start: Ints) -> tuple[NDArray[Any], Ints, Ints]:
     codes = np.ascontiguousarray(block.X)
-    return codes[:, :-1].copy(), codes[:, -1].astype(np.int64)
+    return codes[:, :-1].copy(), start, codes[:, -1].astype(np.int64)
+
+
+def _labels(block: Block) -> tuple[Ints, Floats]:
+    assert block.y is not None
+    assert block.weight is not None
+    return block.y, block.weight
 
 
 @dataclass(frozen=True)
@@ -144,33 +134,28 @@ class Scores:
     def n_steps(self) -> int:
         return len(self.counts)
 
-    def of(self, step: int) -> tuple[Floats, Floats, Floats]:
-        """Mean scores, sides (-1, 1) and weights of the bins that rows fall into."""
+    def of(self, step: int) -> HeldOut:
+        """Mean scores, sides and weights of the bins that rows fall into."""
         weight, total = self.counts[step, :, 0], self.counts[step, :, 1]
         side, place = np.nonzero(weight)
         held = weight[side, place]
-        return total[side, place] / held, np.where(side == 1, 1.0, -1.0), held
+        return HeldOut(total[side, place] / held, np.where(side == 1, 1.0, -1.0), held)
 
     def loss(self, step: int) -> float:
-        scores, y, weight = self.of(step)
-        return logistic_of_margins(scores * y, weight)
+        held = self.of(step)
+        return logistic_of_margins(held.votes * held.sides, held.weight)
 
 
 @dataclass(frozen=True)
 class StumpMoments:
-    """Mean margins and mean products of distinct stumps; ``copies`` says how many each is."""
+    """Distinct stumps, the weight of the rows behind them, and how many sides these have."""
 
-    ids: Ints
-    copies: Floats
-    first: Floats
-    gram: Floats
+    voters: Listed
     total: float
-    sides: int
+    n_sides: int
 
     @staticmethod
     def of(layout: StumpLayout, pairs: Floats, singles: Floats, k: int) -> StumpMoments:
-        from laconic.votes._numba import stump_edges
-
         total = float(singles[:, layout.start[0] : layout.start[1]].sum())
         whole = pairs + np.tril(pairs, -1).T
         yes = _answers(layout)
@@ -181,23 +166,24 @@ class StumpMoments:
         same = (apart == 0.0) | (both == 0.0)
         leader = same.argmax(axis=1)
         ids = np.flatnonzero(leader == np.arange(len(leader)))
-        edges = np.empty(layout.n_stumps)
-        signed = 2.0 * singles[k] - singles.sum(axis=0)
-        stump_edges(signed, layout.start, layout.first, layout.ordered, edges)
+        edges = layout.edges(2.0 * singles[k] - singles.sum(axis=0))
         own = float(singles[k, layout.start[0] : layout.start[1]].sum())
-        return StumpMoments(
+        voters = Listed(
             ids,
             np.bincount(leader, minlength=len(leader))[ids].astype(np.float64),
             edges[ids] / total,
             1.0 - 2.0 * apart[np.ix_(ids, ids)] / total,
-            total,
-            int(own > 0.0) + int(own < total),
         )
+        return StumpMoments(voters, total, int(own > 0.0) + int(own < total))
+
+    def problem(self, sides: str) -> Problem:
+        rows = max(1, round(self.total))
+        return Problem(sides, None, self.voters, np.zeros(0), rows)
 
 
 def _own_bins(layout: StumpLayout) -> Floats:
     """(n_stumps, n_bins): 1 at the bins of the stump's own feature."""
-    out = np.zeros((layout.n_stumps, int(layout.start[-1])))
+    out = np.zeros((layout.n_stumps, layout.n_bins))
     for s, j in enumerate(layout.feature(np.arange(layout.n_stumps))):
         out[s, layout.start[j] : layout.start[j + 1]] = 1.0
     return out
@@ -205,7 +191,7 @@ def _own_bins(layout: StumpLayout) -> Floats:
 
 def _answers(layout: StumpLayout) -> Floats:
     """(n_stumps, n_bins): 1 at the bins where the stump says yes."""
-    out = np.zeros((layout.n_stumps, int(layout.start[-1])))
+    out = np.zeros((layout.n_stumps, layout.n_bins))
     for s, j in enumerate(layout.feature(np.arange(layout.n_stumps))):
         low, high, b = layout.start[j], layout.start[j + 1], s - layout.first[j]
         if layout.ordered[j]:
@@ -215,70 +201,60 @@ def _answers(layout: StumpLayout) -> Floats:
     return out
 
 
-class ScannedProblem(Problem):
-    """One class against the rest, from the moments of a scan."""
+class ScannedRows:
+    """The rows of a scan as judges of votes of one class against the rest."""
 
-    def __init__(self, prepared: ScannedStumps, k: int, program: Program, moments: StumpMoments):
-        self.prepared, self.k, self.program = prepared, k, program
-        self.y = self.weight = np.zeros(0)  # no vector of rows is held
-        self.overlap: int | None = max(1, round(moments.total))
-        self.columns = None
-        self.listed = True
-        self.ids, self.copies = moments.ids, moments.copies
-        self.first, self.gram = moments.first, moments.gram
+    assumption = PreparedStumps.assumption
+
+    def __init__(self, stumps: ScannedStumps, program: Program, k: int) -> None:
+        self.stumps, self.k = stumps, k
+        self.problem = stumps.moments(k).problem(program.sides)
         self.scores: Scores | None = None
-        self.place = 0
 
-    def _parts(self) -> list[ScannedProblem | None]:
-        """The problem without each fold, None where it has one side only or no hope."""
-        parts: list[ScannedProblem | None] = []
-        for f in range(self.prepared.folds.count):
-            moments = self.prepared.moments(self.k, without=f)
-            part = ScannedProblem(self.prepared, self.k, self.program, moments)
-            parts.append(None if moments.sides < 2 or part.hopeless else part)
-        return parts
+    def pick(self, columns: Ints, signs: Floats) -> Voters:
+        return self.stumps.laid_out.pick(columns, signs, self.k)
 
-    def _by_folds(self, folds: Any) -> tuple[int, None, dict[str, list[float]]]:
-        steps = len(self.path)
+    def moments(self, chosen: Chosen, q: Floats) -> tuple[MarginMoments, float]:
+        voters = self.problem.listed
+        assert voters is not None
+        place = np.searchsorted(voters.ids, chosen.columns)
+        second = float(q @ voters.gram[np.ix_(place, place)] @ q)
+        moments = MarginMoments(float(voters.first[place] @ q), second)
+        return moments, moments.c_bound()
+
+    def _held_out(self, votes_of: Callable[[Problem], list[Vote]], steps: int) -> Scores:
+        """Scores of votes fitted without each fold; none where it leaves one side or no hope."""
         paths = []
-        for part in self._parts():
-            if part is None:
-                paths.append([_NOTHING] * steps)
-            else:
-                paths.append([part.used_columns(found) for found in self._path(part)])
-        self.scores = self.prepared.held_out(self.k, paths)
+        for f in range(self.stumps.folds.count):
+            moments = self.stumps.moments(self.k, without=f)
+            part = moments.problem(self.problem.sides)
+            hope = moments.n_sides == 2 and not part.hopeless
+            paths.append(votes_of(part) if hope else [_NOTHING] * steps)
+        return self.stumps.held_out(self.k, paths)
+
+    def choose(self, program: Program) -> Choice:
+        places = program.places(self.problem)
+        self.scores = self._held_out(
+            lambda part: [part.used(found) for found in program.follow(part, places)], len(places)
+        )
         reached = self.scores.n_steps
         losses = [self.scores.loss(t) for t in range(reached)]
-        self.place = int(np.argmin(losses))
-        return self.place, None, {"share": list(self.path[:reached]), "held_out_loss": losses}
+        place = int(np.argmin(losses))
+        curve = {"share": list(places[:reached]), "held_out_loss": losses}
+        return Choice(place, losses[place], None, curve)
 
-    def like(self, found: Solution, mu_max: float) -> Solution:
-        """The vote of these moments at the penalty, or the share of mu, of another one."""
-        program = self.program
-        if program.boxed:
-            share = min(1.0, found.details.get("mean_margin", 0.5) / (mu_max or 1.0))
-            return box_vote(self.gram, self.first, share * self.mu_max(), self.size)
-        share = float(found.details.get("penalty", 0.0)) / (mu_max or 1.0)
-        return least_squares_vote(
-            self.gram,
-            self.first,
-            sides=program.sides,
-            penalty=max(share, 0.0) * self.mu_max(),
-            max_voters=program.max_voters,
-        )
-
-    def held_out_scores(self, found: Solution, mu_max: float) -> tuple[Floats, Floats, Floats]:
-        """Scores, sides and weights of votes fitted without the row, as the final one is."""
+    def held_out(self, program: Program, chosen: Chosen) -> HeldOut:
         if self.scores is not None:
-            return self.scores.of(self.place)
-        paths = []
-        for part in self._parts():
-            vote = _NOTHING if part is None else part.used_columns(part.like(found, mu_max))
-            paths.append([vote])
-        return self.prepared.held_out(self.k, paths).of(0)
+            held = self.scores.of(chosen.choice.place)
+        else:
+            scores = self._held_out(lambda part: [part.used(program.like(part, chosen))], 1)
+            held = scores.of(0)
+        scale = 1.0 if program.scaled else chosen.scale
+        return HeldOut(held.votes / scale, held.sides, held.weight)
 
 
-_NOTHING = (np.zeros(0, dtype=np.int64), np.zeros(0))
+Vote = tuple[Ints, Floats]
+_NOTHING: Vote = (np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 def fit_scanned_votes(
@@ -288,29 +264,11 @@ def fit_scanned_votes(
     classes: Sequence[int],
     program: Program,
     folds: ScanFolds,
-    *,
-    calibrate: bool,
-    who: str,
+    **how: Any,
 ) -> list[FittedVote]:
     """One vote for each of ``classes``, against the rest."""
-    prepared = ScannedStumps(voters, rows, n_classes, folds)
-    votes = []
-    for k in classes:
-        problem = ScannedProblem(prepared, k, program, prepared.moments(k))
-        chosen = problem.solve([])
-        if program.max_voters is None and program.stop is None:
-            chosen.solution.warn_if_short(who, "raise tol")
-        total = 1.0 if program.boxed else float(np.abs(chosen.weights).sum()) or 1.0
-        q = chosen.weights / total
-        place = np.searchsorted(problem.ids, chosen.columns)
-        second = float(q @ problem.gram[np.ix_(place, place)] @ q)
-        moments = MarginMoments(float(problem.first[place] @ q), second)
-        line: tuple[float | None, float] = (None, 0.0)
-        if calibrate:
-            scores, y, weight = problem.held_out_scores(chosen.solution, chosen.mu_max)
-            line = calibration(y * scores, y, weight, total)
-        votes.append(gathered(problem, chosen, q, moments, moments.c_bound(), line))
-    return votes
+    stumps = ScannedStumps(voters, rows, n_classes, folds)
+    return [fit_vote(ScannedRows(stumps, program, k), program, **how) for k in classes]
 
 
 def stump_cuts(

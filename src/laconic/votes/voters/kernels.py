@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.data.tables.columns import Table
-from laconic.votes.column_generation import DenseColumns
-from laconic.votes.given_voters import distinct_rows
-from laconic.votes.voters import needs_numbers
+from laconic.votes.columns import DenseColumns
+from laconic.votes.tuning import WIDTHS
+from laconic.votes.voters.base import PreparedVoters, distinct_rows, needs_numbers
 
 _KERNELS = ("rbf", "linear", "poly")
-
-WIDTHS = (0.5, 0.02, 0.1, 2.0)
-"""gamma·n_features tried by gamma="cv"; the first is taken when no rows can be held out."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +36,11 @@ class KernelVoters:
         None puts a voter at every training row, a number at each of that many k-means centres.
     constant : bool, default=True
         Offer a constant voter.
-    normalise : bool, default=True
-        Divide linear and polynomial kernels by sqrt(k(x,x) k(z,z)). A vote must lie in [-1, 1] on
-        every row, also on new ones: these kernels without it are refused.
+
+    Notes
+    -----
+    Linear and polynomial kernels are divided by sqrt(k(x,x) k(z,z)): a vote must lie in [-1, 1] on
+    every row, also on new ones.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class KernelVoters:
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(120, noise=0.2, random_state=0)
     >>> model = CqBoostClassifier(KernelVoters(gamma=2.0)).fit(X, y)
-    >>> model.n_voters_ < 60, model.score(X, y) > 0.9
+    >>> bool(model.n_voters_[0] < 60), model.score(X, y) > 0.9
     (True, True)
     """
 
@@ -59,7 +59,6 @@ class KernelVoters:
     coef0: float = 1.0
     n_landmarks: int | None = None
     constant: bool = True
-    normalise: bool = True
     standardise: bool = True
 
     def prepare(self, table: Table, weight: Floats, seed: int) -> PreparedKernels | PreparedWidths:
@@ -71,16 +70,12 @@ class KernelVoters:
     def _check(self) -> None:
         if self.kernel not in _KERNELS:
             raise ValueError(f"kernel must be one of {_KERNELS}, got {self.kernel!r}.")
-        wanted = self.gamma is None or (self.gamma == "cv" and self.kernel != "linear")
-        if not wanted and (isinstance(self.gamma, str) or not self.gamma > 0):
+        gamma = self.gamma
+        chosen = gamma is None or (gamma == "cv" and self.kernel != "linear")
+        if not chosen and not (isinstance(gamma, Real) and gamma > 0):
             raise ValueError(
                 "gamma must be a positive number, None, or 'cv' (not for the linear kernel), got "
                 f"{self.gamma!r}."
-            )
-        if self.kernel != "rbf" and not self.normalise:
-            raise ValueError(
-                f"The {self.kernel} kernel is not in [-1, 1] without normalisation; set "
-                "normalise=True."
             )
 
     def at_width(self, table: Table, weight: Floats, seed: int) -> PreparedKernels:
@@ -132,7 +127,7 @@ class KernelMap:
     def between(self, Z: Floats, centres: Floats) -> Floats:
         if self.kernel == "rbf":
             square = (Z * Z).sum(1)[:, None] + (centres * centres).sum(1) - 2.0 * Z @ centres.T
-            return np.exp(-self.gamma * np.maximum(square, 0.0))
+            return np.asarray(np.exp(-self.gamma * np.maximum(square, 0.0)))
         plain = self._plain(Z @ centres.T)
         norm = np.sqrt(np.outer(self._plain((Z * Z).sum(1)), self._plain((centres**2).sum(1))))
         return np.clip(np.divide(plain, norm, out=np.zeros_like(plain), where=norm > 0), -1.0, 1.0)
@@ -140,7 +135,7 @@ class KernelMap:
     def _plain(self, product: Floats) -> Floats:
         if self.kernel == "linear":
             return product
-        return (self.gamma * product + self.coef0) ** self.degree
+        return np.asarray((self.gamma * product + self.coef0) ** self.degree)
 
 
 @dataclass(frozen=True)
@@ -175,10 +170,10 @@ class PickedKernels:
         return len(self.signs)
 
 
-class PreparedWidths:
+class PreparedWidths(PreparedVoters):
     """Kernel voters whose width is still to be chosen."""
 
-    out_of_bag = False
+    undecided = True
 
     def __init__(self, voters: KernelVoters, table: Table, weight: Floats, seed: int) -> None:
         self.voters, self.table, self.weight, self.seed = voters, table, weight, seed
@@ -190,20 +185,17 @@ class PreparedWidths:
             yield voters.at_width(self.table, self.weight, self.seed)
 
 
-class PreparedKernels:
+class PreparedKernels(PreparedVoters):
     """Kernel values between the training rows and the centres, then the constant voters.
 
     ``owner`` is the centre of each training row, None when the centres are landmarks.
     """
 
-    out_of_bag = False
+    smooth = True
     assumption = (
         "kernel voters are centred on training rows, so the prior depends on the sample: the value "
         "is indicative unless the centres are held-out or unlabelled points"
     )
-
-    sides: str | None = None
-    smooth = True  # neighbouring centres are almost the same voter
 
     def __init__(
         self, map_: KernelMap, Z: Floats, centres: Floats, owner: Ints | None, *, constant: bool
@@ -227,7 +219,7 @@ class PreparedKernels:
 
     def split(
         self, y: Floats, weight: Floats, k: int, train: Ints, test: Ints
-    ) -> tuple[DenseColumns, DenseColumns, Ints]:
+    ) -> tuple[DenseColumns, DenseColumns]:
         """Centres at held-out rows are withheld, as they will be for new rows."""
         copies = self._copies(train, weight)
         kept = np.flatnonzero(copies)
@@ -235,8 +227,7 @@ class PreparedKernels:
         return (
             DenseColumns(H[train], y[train], weight[train], copies),
             DenseColumns(H[test], y[test], weight[test], copies),
-            kept,
         )
 
-    def pick(self, columns: Ints, signs: Floats, y: Floats, k: int) -> PickedKernels:
+    def pick(self, columns: Ints, signs: Floats, k: int) -> PickedKernels:
         return PickedKernels(self.map, self.centres[columns], signs)

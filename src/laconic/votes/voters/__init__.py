@@ -1,0 +1,1 @@
+"""What a majority vote is made of: stumps, kernels, trees, given scores or classifiers."""
