@@ -255,7 +255,6 @@ def print_forests(splits: int = 2, n_trees: int = 200) -> None:
     from laconic.data.tables.columns import Schema
     from laconic.votes import ForestVoters
     from laconic.votes.voters.forest import ordinal_matrix
-    from laconic.votes.voters.forest import ordinal_matrix
 
     print(
         "| set | CqBoost on trees | trees | whole forest | whole forest, calibrated alike | "
@@ -307,9 +306,8 @@ def mnist_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
-    from laconic import CqBoostClassifier, KernelVoters, MinCqClassifier, StumpVoters
+    from laconic import CqBoostClassifier
     from laconic.votes import KernelVoters, MinCqClassifier, StumpVoters
-    from laconic.votes.voters.kernels import WIDTHS
     from laconic.votes.tuning import WIDTHS
 
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
