@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import vstack
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.protocol import Kink, ScoreLoss, fenchel_young
 from laconic.data.source import ArraySource, Block, Source
@@ -30,6 +30,51 @@ class RowState:
     slope: Floats
     curvature: Floats
     loss: float
+
+
+@dataclass(frozen=True)
+class FewRows:
+    """Some rows by number: (x, 1), target, weight; those crossed first when there are too many."""
+
+    index: Ints
+    table: Floats
+    y: Floats
+    weight: Floats
+    when: Floats
+    room: int
+
+    @staticmethod
+    def none(width: int, room: int = 0) -> FewRows:
+        index, nothing = np.zeros(0, np.int64), np.zeros(0)
+        return FewRows(index, np.zeros((0, width)), nothing, nothing, nothing, room)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def take(self, chosen: Any) -> FewRows:
+        return FewRows(
+            self.index[chosen],
+            self.table[chosen],
+            self.y[chosen],
+            self.weight[chosen],
+            self.when[chosen],
+            self.room,
+        )
+
+    def __add__(self, other: FewRows) -> FewRows:
+        return FewRows(
+            np.concatenate([self.index, other.index]),
+            np.concatenate([self.table, other.table]),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([self.weight, other.weight]),
+            np.concatenate([self.when, other.when]),
+            self.room,
+        ).first()
+
+    def first(self) -> FewRows:
+        if len(self) <= self.room:
+            return self
+        return self.take(np.sort(np.argsort(self.when, kind="stable")[: self.room]))
 
 
 class LinearRows:
@@ -125,6 +170,11 @@ class LinearRows:
         out[:-1] = self.source.sum(lambda block: squares(block.X).T @ r[block.rows])
         out[-1] = r.sum()
         return out
+
+    def few(self, index: Ints) -> FewRows:
+        """The rows ``index`` (sorted) to be held apart."""
+        nothing = np.zeros(len(index))
+        return FewRows(index, self.gather(index), self.y[index], self.weight[index], nothing, 0)
 
     def gather(self, index: NDArray[np.int64]) -> Floats:
         """The rows ``index`` (sorted) as (x, 1)."""
