@@ -1,6 +1,8 @@
-"""Compiled minimisation over one term: Cholesky by rows, group norm, monotone cone, evidence."""
+"""Compiled algebra of single terms: Cholesky factors, block minima, evidence sums, pair gains."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -9,17 +11,12 @@ from numpy.typing import NDArray
 from laconic._typing import Floats, Ints
 from laconic.additive._numba_rows import Terms, cell_sums
 
-ON_THEIR_OWN = 30.0
-"""Coordinates whose penalty exceeds their curvature so many times are moved on their own."""
+if TYPE_CHECKING:
+    from laconic.additive.criterion import CurvatureBlocks
 
 
 @njit(cache=True, nogil=True)
-def factor(
-    matrix: Floats,
-    diagonal: Floats,
-    shift: float,
-    upper: Floats,
-) -> None:
+def factor(matrix: Floats, diagonal: Floats, shift: float, upper: Floats) -> None:
     """upper' upper = matrix + diag(diagonal + shift), by rows so that the inner loop is an axpy."""
     r = matrix.shape[0]
     for i in range(r):
@@ -39,30 +36,27 @@ def factor(
 
 
 @njit(cache=True, nogil=True)
-def decouple(terms: Terms, work: Ints, H: Floats, H_start: Ints, D: Floats, much: float) -> None:
+def decouple(terms: Terms, blocks: CurvatureBlocks, D: Floats, much: float) -> None:
     """Coordinates penalised ``much`` more than they curve keep the diagonal of their block alone.
 
     What they share with another coordinate is at most 1 / ``much`` of the curvature of the two;
     the factors of what is left take a fraction of the time.
     """
-    for w in range(work.shape[0]):
-        r = terms.rank[work[w]]
-        s = terms.start[work[w]]
-        blocks = H[H_start[w] : H_start[w + 1]].reshape(-1, r, r)
-        for k in range(blocks.shape[0]):
+    for w in range(blocks.work.shape[0]):
+        r = terms.rank[blocks.work[w]]
+        s = terms.start[blocks.work[w]]
+        squares = blocks.H[blocks.start[w] : blocks.start[w + 1]].reshape(-1, r, r)
+        for k in range(squares.shape[0]):
             for j in range(r):
-                if D[s + j] > much * blocks[k, j, j]:
-                    own = blocks[k, j, j]
-                    blocks[k, j, :] = 0.0
-                    blocks[k, :, j] = 0.0
-                    blocks[k, j, j] = own
+                if D[s + j] > much * squares[k, j, j]:
+                    own = squares[k, j, j]
+                    squares[k, j, :] = 0.0
+                    squares[k, :, j] = 0.0
+                    squares[k, j, j] = own
 
 
 @njit(cache=True, nogil=True)
-def forward(
-    upper: Floats,
-    x: Floats,
-) -> None:
+def forward(upper: Floats, x: Floats) -> None:
     r = x.shape[0]
     for k in range(r):
         x[k] /= upper[k, k]
@@ -71,10 +65,7 @@ def forward(
 
 
 @njit(cache=True, nogil=True)
-def backward(
-    upper: Floats,
-    x: Floats,
-) -> None:
+def backward(upper: Floats, x: Floats) -> None:
     for k in range(x.shape[0] - 1, -1, -1):
         total = x[k]
         for j in range(k + 1, x.shape[0]):
@@ -84,15 +75,9 @@ def backward(
 
 @njit(cache=True, nogil=True)
 def block_minimum(
-    H: Floats,
-    diagonal: Floats,
-    q: Floats,
-    group: float,
-    shift: float,
-    upper: Floats,
-    point: Floats,
-    accuracy: float,
-) -> float:
+    H: Floats, diagonal: Floats, q: Floats, group: float, shift: float, upper: Floats,
+    point: Floats, accuracy: float,
+) -> float:  # fmt: skip
     """Minimum of g'(H + D) g / 2 - q'g + group |g|, g = ``point`` (classes x rank).
 
     Returns mu = group / |g| (0 when the group is not penalised, inf when the minimum is zero), to
@@ -148,11 +133,7 @@ def block_minimum(
 
 
 @njit(cache=True, nogil=True)
-def _dual_ascent(
-    W: Floats,
-    v: Floats,
-    nu: Floats,
-) -> None:
+def _dual_ascent(W: Floats, v: Floats, nu: Floats) -> None:
     """Minimum of nu'W nu / 2 + v'nu over nu >= 0, one entry at a time (Hildreth)."""
     c = v.shape[0]
     for _ in range(2000):
@@ -172,15 +153,9 @@ def _dual_ascent(
 
 @njit(cache=True, nogil=True)
 def monotone_minimum(
-    H: Floats,
-    diagonal: Floats,
-    q: Floats,
-    group: float,
-    constraint: Floats,
-    shift: float,
-    upper: Floats,
-    point: Floats,
-) -> float:
+    H: Floats, diagonal: Floats, q: Floats, group: float, constraint: Floats, shift: float,
+    upper: Floats, point: Floats,
+) -> float:  # fmt: skip
     """Like :func:`block_minimum` for one score, under constraint @ g >= 0."""
     r = q.shape[0]
     c = constraint.shape[0]
@@ -216,30 +191,25 @@ def monotone_minimum(
 
 @njit(cache=True, nogil=True)
 def _add_variances(
-    H: Floats,
-    diagonal: Floats,
-    upper: Floats,
-    told: Ints,
-    unit: Floats,
-    out: Floats,
+    H: Floats, diagonal: Floats, much: float, upper: Floats, free: Ints, unit: Floats, out: Floats
 ) -> None:
     """out[j] += (H + D)^-1 [j, j], the posterior variance of coordinate j.
 
-    Coordinates penalised ``ON_THEIR_OWN`` times more than they curve are left on their own (see
-    :func:`decouple`); ``upper``, ``told`` and ``unit`` are room for the work on the others.
+    Coordinates penalised ``much`` more than they curve are left on their own (see
+    :func:`decouple`); ``upper``, ``free`` and ``unit`` are room for the work on the others.
     """
     n = 0
     for j in range(diagonal.shape[0]):
-        if diagonal[j] > ON_THEIR_OWN * H[j, j]:
+        if diagonal[j] > much * H[j, j]:
             out[j] += 1.0 / (H[j, j] + diagonal[j])
         else:
-            told[n] = j
+            free[n] = j
             n += 1
     factors = upper[: n * n].reshape(n, n)
     for a in range(n):
         for c in range(a, n):
-            factors[a, c] = H[told[a], told[c]]
-    factor(factors, diagonal[told[:n]], 0.0, factors)
+            factors[a, c] = H[free[a], free[c]]
+    factor(factors, diagonal[free[:n]], 0.0, factors)
     for a in range(n):
         unit[:n] = 0.0
         unit[a] = 1.0
@@ -249,38 +219,32 @@ def _add_variances(
             total += unit[k] * unit[k]
             for i in range(k + 1, n):
                 unit[i] -= factors[k, i] * unit[k]
-        out[told[a]] += total
+        out[free[a]] += total
 
 
 @njit(cache=True, nogil=True)
 def evidence_sums(
-    terms: Terms,
-    work: Ints,
-    H: Floats,
-    H_start: Ints,
-    D: Floats,
-    rough: Floats,
-    point: Floats,
+    terms: Terms, blocks: CurvatureBlocks, D: Floats, rough: Floats, point: Floats, much: float,
     out: Floats,
-) -> None:
-    """Per term in ``work``: rank, tr(V S), g'S g of the bend, then of the linear part."""
+) -> None:  # fmt: skip
+    """Per term of the blocks: rank, tr(V S), g'S g of the bend, then of the linear part."""
     K = point.shape[0]
     most = 1
-    for w in range(work.shape[0]):
-        most = max(most, terms.rank[work[w]])
+    for w in range(blocks.work.shape[0]):
+        most = max(most, terms.rank[blocks.work[w]])
     square = np.empty(most * most)
     unit = np.empty(most)
-    told = np.empty(most, np.int64)
+    free = np.empty(most, np.int64)
     variance = np.empty(most)
-    for w in range(work.shape[0]):
-        t = work[w]
+    for w in range(blocks.work.shape[0]):
+        t = blocks.work[w]
         r = terms.rank[t]
         s = terms.start[t]
         variance[:r] = 0.0
         for k in range(K):
-            at = H_start[w] + k * r * r
-            block = H[at : at + r * r].reshape(r, r)
-            _add_variances(block, D[s : s + r], square, told, unit, variance)
+            at = blocks.start[w] + k * r * r
+            block = blocks.H[at : at + r * r].reshape(r, r)
+            _add_variances(block, D[s : s + r], much, square, free, unit, variance)
         out[w, :] = 0.0
         for j in range(r):
             energy = 0.0
@@ -297,7 +261,7 @@ def evidence_sums(
                 out[w, 5] += energy
 
 
-# Compiled second-order gains of pairs of columns over their margins, from 2-D tables.
+# Second-order gains of pairs of columns over their margins, from two-way tables.
 
 
 @njit(cache=True, nogil=True)
@@ -330,12 +294,7 @@ def _gain(G: Floats, H: Floats, rows: int, width: int, ridge: float) -> float:
 
 @njit(cache=True, nogil=True)
 def pair_gains(
-    cells: NDArray[np.uint8],
-    sizes: Ints,
-    slopes: Floats,
-    curves: Floats,
-    ridge: float,
-    out: Floats,
+    cells: NDArray[np.uint8], sizes: Ints, slopes: Floats, curves: Floats, ridge: float, out: Floats
 ) -> None:
     """out[a, b] = gain of the pair, a < b; ``cells[j, i]`` is the coarse cell of row i, column j.
 

@@ -1,8 +1,14 @@
-"""Compiled passes over columns of two levels: products instead of look-ups, many rows at a time.
+"""Compiled passes over encoded rows of an additive model: arrays in, arrays out.
 
-A look-up or an addition at an index takes one row after the other. With levels 0 and 1 both are
-products, which a processor does for several rows at once: three to six times faster. Sums are taken
-in another order than the rows, always the same one.
+A term reads one column (``second < 0``) or two. Its slots are those of the column's axis, or the
+cells of a grid of two coarse axes; its coordinates are ``rank`` numbers g with slot values B g.
+Scores are stored class by class, ``f[k, i]``; a binary model has one score. Buffers of slot sums
+are longer than the number of slots: a fraction of zero may point one slot (or one grid row) past
+the end, where it adds nothing.
+
+Columns of two levels have passes of their own: with levels 0 and 1 a look-up is a product, which a
+processor does for several rows at once, three to six times faster. Their sums are taken in another
+order than the rows, always the same one.
 """
 
 from __future__ import annotations
@@ -15,13 +21,101 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 
-Levels = NDArray[np.uint8]
+Slots = NDArray[np.uint8]
+Fractions = NDArray[np.float32]
 
 _IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
+_CALLED = 64
+"""Entries of a basis from which on a library's product is worth its call (by timing)."""
+
+
+class Rows(NamedTuple):
+    """Encoded rows; and, for the columns that pairs read, their place on the coarse axis.
+
+    ``coarse_fraction[0]`` is all zeros: the row of columns whose values all lie on coarse knots.
+    ``yes_no`` and ``coarse_yes_no`` mark columns whose rows are all at slot 0 or slot 1.
+    """
+
+    slots: Slots
+    fraction: Fractions
+    fraction_row: Ints
+    coarse_row: Ints
+    coarse_slots: Slots
+    coarse_fraction_row: Ints
+    coarse_fraction: Fractions
+    yes_no: NDArray[np.bool_]
+    coarse_yes_no: NDArray[np.bool_]
+
+
+class Terms(NamedTuple):
+    """Columns, slots and bases of the terms; ``basis`` holds every B, row after row."""
+
+    first: Ints
+    second: Ints
+    size: Ints
+    width: Ints
+    rank: Ints
+    start: Ints
+    basis_start: Ints
+    basis: Floats
+    knots: Ints
+
+
+@njit(cache=True, nogil=True)
+def basis_of(terms: Terms, t: int) -> Floats:
+    """B of term t, a view: (slots, coordinates)."""
+    m, r, at = terms.size[t], terms.rank[t], terms.basis_start[t]
+    return terms.basis[at : at + m * r].reshape(m, r)
+
+
+@njit(cache=True, nogil=True)
+def padded(terms: Terms, t: int) -> int:
+    """Length of a buffer of slot sums of term t."""
+    return int(terms.size[t] + terms.width[t] + 2)
+
+
+@njit(cache=True, nogil=True)
+def longest(terms: Terms, wanted: Ints) -> int:
+    """Length of a buffer that serves all wanted terms."""
+    most = 2
+    for w in range(wanted.shape[0]):
+        most = max(most, padded(terms, wanted[w]))
+    return most
+
+
+@njit(cache=True, nogil=True)
+def _grid(rows: Rows, terms: Terms, t: int) -> tuple[Slots, Slots, Fractions, Fractions]:
+    """Coarse slots of the two columns of term t, and their interpolation fractions."""
+    a, b = terms.first[t], terms.second[t]
+    return (
+        rows.coarse_slots[rows.coarse_row[a]],
+        rows.coarse_slots[rows.coarse_row[b]],
+        rows.coarse_fraction[rows.coarse_fraction_row[a]],
+        rows.coarse_fraction[rows.coarse_fraction_row[b]],
+    )
+
+
+@njit(cache=True, nogil=True)
+def _on_knots(rows: Rows, terms: Terms, t: int) -> bool:
+    """Whether every row of both columns of a grid lies on a coarse knot."""
+    a, b = terms.first[t], terms.second[t]
+    return bool(rows.coarse_fraction_row[a] == 0 and rows.coarse_fraction_row[b] == 0)
+
+
+@njit(cache=True, nogil=True)
+def take_rows(store: NDArray[Any], which: Ints, kept: Ints, out: NDArray[Any]) -> None:
+    """out[k, i] = store[which[k], kept[i]]."""
+    for k in range(which.shape[0]):
+        line = store[which[k]]
+        for i in range(kept.shape[0]):
+            out[k, i] = line[kept[i]]
+
+
+# Sums over rows, slot by slot.
 
 
 @njit(cache=True, nogil=True, fastmath=_IN_ANY_ORDER)
-def two_level_sums(slots: Levels, values: Floats, out: Floats) -> None:
+def two_level_sums(slots: Slots, values: Floats, out: Floats) -> None:
     """out[m] = sum of the values of the rows at level m."""
     total, high = 0.0, 0.0
     for i in range(values.shape[0]):
@@ -32,7 +126,7 @@ def two_level_sums(slots: Levels, values: Floats, out: Floats) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=_IN_ANY_ORDER)
-def four_cell_sums(first: Levels, second: Levels, width: int, values: Floats, out: Floats) -> None:
+def four_cell_sums(first: Slots, second: Slots, width: int, values: Floats, out: Floats) -> None:
     """The same for the cells width a + b of two columns."""
     total, high, next_, both = 0.0, 0.0, 0.0, 0.0
     for i in range(values.shape[0]):
@@ -50,152 +144,7 @@ def four_cell_sums(first: Levels, second: Levels, width: int, values: Floats, ou
 
 
 @njit(cache=True, nogil=True)
-def add_two_levels(slots: Levels, slot_values: Floats, change: Floats) -> None:
-    low = slot_values[0]
-    step = slot_values[1] - low
-    for i in range(change.shape[0]):
-        change[i] += low + step * np.float64(slots[i])
-
-
-@njit(cache=True, nogil=True)
-def add_four_cells(
-    first: Levels, second: Levels, width: int, slot_values: Floats, change: Floats
-) -> None:
-    low = slot_values[0]
-    step = slot_values[width] - low
-    next_ = slot_values[1] - low
-    both = slot_values[width + 1] - slot_values[width] - next_
-    for i in range(change.shape[0]):
-        a = np.float64(first[i])
-        b = np.float64(second[i])
-        change[i] += low + step * a + b * (next_ + both * a)
-
-
-# Compiled passes over grids of two columns, bilinear inside each cell.
-#
-# A row lies in the cell of the slots ``first`` and ``second``, at the shares ``way`` and ``across``
-# of the way to the next ones. Cells are unsigned numbers: those need no check for places that count
-# from the end.
-
-
-Slots = NDArray[np.uint8]
-Ways = NDArray[np.float32]
-
-
-@njit(cache=True, nogil=True)
-def grid_sums(
-    first: Slots,
-    second: Slots,
-    way: Ways,
-    across: Ways,
-    width: np.uint64,
-    values: Floats,
-    out: Floats,
-) -> None:
-    """Sums by corner: every row has a share in the four corners of its cell."""
-    one = np.uint64(1)
-    for i in range(values.shape[0]):
-        cell = np.uint64(first[i]) * width + np.uint64(second[i])
-        high = values[i] * way[i]
-        low = values[i] - high
-        low_next = low * across[i]
-        high_next = high * across[i]
-        out[cell] += low - low_next
-        out[cell + one] += low_next
-        out[cell + width] += high - high_next
-        out[cell + width + one] += high_next
-
-
-@njit(cache=True, nogil=True)
-def add_grid(
-    first: Slots,
-    second: Slots,
-    way: Ways,
-    across: Ways,
-    width: np.uint64,
-    corners: Floats,
-    change: Floats,
-) -> None:
-    """change += the value of the grid at every row."""
-    inside = _polynomials(corners, np.int64(width))
-    for i in range(change.shape[0]):
-        c = np.uint64(4) * (np.uint64(first[i]) * width + np.uint64(second[i]))
-        low = inside[c] + way[i] * inside[c + np.uint64(1)]
-        step = inside[c + np.uint64(2)] + way[i] * inside[c + np.uint64(3)]
-        change[i] += low + across[i] * step
-
-
-@njit(cache=True, nogil=True)
-def _polynomials(corners: Floats, width: np.int64) -> Floats:
-    """c0 + c1 way + across (c2 + c3 way) in every cell: four numbers side by side."""
-    n_cells = corners.shape[0] - width - 1
-    out = np.empty(4 * n_cells)
-    for cell in range(n_cells):
-        low, high = corners[cell], corners[cell + width]
-        step = corners[cell + 1] - low
-        out[4 * cell] = low
-        out[4 * cell + 1] = high - low
-        out[4 * cell + 2] = step
-        out[4 * cell + 3] = corners[cell + width + 1] - high - step
-    return out
-
-
-# Compiled passes over encoded rows of an additive model: arrays in, arrays out.
-#
-# A term reads one column (``second < 0``) or two. Its slots are those of the column's axis, or the
-# cells of a grid of two coarse axes; its coordinates are ``rank`` numbers g with slot values B g.
-# Scores are stored class by class, ``f[k, i]``; a binary model has one score. Buffers of slot sums
-# are longer than the number of slots: a fraction of zero may point one slot (or one grid row) past
-# the end, where it adds nothing.
-
-
-_CALLED = 64
-"""Entries of a basis from which on a library's product is worth its call."""
-
-
-class Rows(NamedTuple):
-    """Encoded rows; and, for the columns that pairs read, their place on the coarse axis.
-
-    ``coarse_fraction[0]`` is all zeros: the row of columns whose values all lie on coarse knots.
-    ``yes_no`` and ``coarse_yes_no`` mark columns whose rows are all at slot 0 or slot 1.
-    """
-
-    slots: NDArray[np.uint8]
-    fraction: NDArray[np.float32]
-    fraction_row: NDArray[np.int64]
-    coarse_row: NDArray[np.int64]
-    coarse_slots: NDArray[np.uint8]
-    coarse_way: NDArray[np.int64]
-    coarse_fraction: NDArray[np.float32]
-    yes_no: NDArray[np.bool_]
-    coarse_yes_no: NDArray[np.bool_]
-
-
-class Terms(NamedTuple):
-    """Columns, slots and bases of the terms; ``basis`` holds every B, row after row."""
-
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    size: NDArray[np.int64]
-    width: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    start: NDArray[np.int64]
-    basis_start: NDArray[np.int64]
-    basis: NDArray[np.float64]
-    knots: NDArray[np.int64]
-
-
-@njit(cache=True, nogil=True)
-def take_rows(store: NDArray[Any], which: Ints, kept: Ints, out: NDArray[Any]) -> None:
-    """out[k, i] = store[which[k], kept[i]]."""
-    for k in range(which.shape[0]):
-        line = store[which[k]]
-        for i in range(kept.shape[0]):
-            out[k, i] = line[kept[i]]
-
-
-@njit(cache=True, nogil=True)
-def _level_sums(slots: NDArray[np.uint8], values: Floats, out: Floats) -> None:
+def _level_sums(slots: Slots, values: Floats, out: Floats) -> None:
     """Sums by level, in four lanes: in one, equal neighbours would wait for each other's sum."""
     second, third, fourth = np.zeros_like(out), np.zeros_like(out), np.zeros_like(out)
     q = values.shape[0] // 4
@@ -210,9 +159,7 @@ def _level_sums(slots: NDArray[np.uint8], values: Floats, out: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def cell_sums(
-    first: NDArray[np.uint8], second: NDArray[np.uint8], width: int, values: Floats, out: Floats
-) -> None:
+def cell_sums(first: Slots, second: Slots, width: int, values: Floats, out: Floats) -> None:
     """The same for the cells of two columns."""
     other, third, fourth = np.zeros_like(out), np.zeros_like(out), np.zeros_like(out)
     q = values.shape[0] // 4
@@ -228,31 +175,42 @@ def cell_sums(
 
 
 @njit(cache=True, nogil=True)
-def slot_sums(
-    rows: Rows,
-    terms: Terms,
-    t: int,
-    values: Floats,
-    out: Floats,
-) -> None:
+def _grid_sums(
+    first: Slots, second: Slots, along: Fractions, across: Fractions, width: np.uint64,
+    values: Floats, out: Floats,
+) -> None:  # fmt: skip
+    """Sums by corner: every row has a share in the four corners of its cell.
+
+    Cells are unsigned numbers: those need no check for places that count from the end.
+    """
+    one = np.uint64(1)
+    for i in range(values.shape[0]):
+        cell = np.uint64(first[i]) * width + np.uint64(second[i])
+        high = values[i] * along[i]
+        low = values[i] - high
+        low_next = low * across[i]
+        high_next = high * across[i]
+        out[cell] += low - low_next
+        out[cell + one] += low_next
+        out[cell + width] += high - high_next
+        out[cell + width + one] += high_next
+
+
+@njit(cache=True, nogil=True)
+def slot_sums(rows: Rows, terms: Terms, t: int, values: Floats, out: Floats) -> None:
     """out[m] = sum over rows of values[i] times the share of row i in slot m of term t."""
-    n = values.shape[0]
     out[:] = 0.0
     a = terms.first[t]
     b = terms.second[t]
     if b >= 0:
         width = terms.width[t]
-        ka = rows.coarse_slots[rows.coarse_row[a]]
-        kb = rows.coarse_slots[rows.coarse_row[b]]
-        if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
-            if rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
-                four_cell_sums(ka, kb, width, values, out)
-            else:
-                cell_sums(ka, kb, width, values, out)
-            return
-        fa = rows.coarse_fraction[rows.coarse_way[a]]
-        fb = rows.coarse_fraction[rows.coarse_way[b]]
-        grid_sums(ka, kb, fa, fb, np.uint64(width), values, out)
+        slots_a, slots_b, along, across = _grid(rows, terms, t)
+        if not _on_knots(rows, terms, t):
+            _grid_sums(slots_a, slots_b, along, across, np.uint64(width), values, out)
+        elif rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
+            four_cell_sums(slots_a, slots_b, width, values, out)
+        else:
+            cell_sums(slots_a, slots_b, width, values, out)
         return
     slots = rows.slots[a]
     if rows.fraction_row[a] < 0:
@@ -262,7 +220,7 @@ def slot_sums(
             _level_sums(slots, values, out)
         return
     part = rows.fraction[rows.fraction_row[a]]
-    for i in range(n):
+    for i in range(values.shape[0]):
         m = slots[i]
         share = values[i] * part[i]
         out[m] += values[i] - share
@@ -270,109 +228,146 @@ def slot_sums(
 
 
 @njit(cache=True, nogil=True)
-def slot_products(
-    rows: Rows,
-    terms: Terms,
-    t: int,
-    values: Floats,
-    out: Floats,
-) -> None:
+def _grid_products(rows: Rows, terms: Terms, t: int, values: Floats, out: Floats) -> None:
+    """The upper triangle of :func:`slot_products` for a grid."""
+    width = terms.width[t]
+    slots_a, slots_b, along, across = _grid(rows, terms, t)
+    on_knots = _on_knots(rows, terms, t)
+    for i in range(values.shape[0]):
+        v = values[i]
+        if v == 0.0:
+            continue
+        cell = np.int64(slots_a[i]) * width + np.int64(slots_b[i])
+        if on_knots:
+            out[cell, cell] += v
+            continue
+        pa = np.float64(along[i])
+        pb = np.float64(across[i])
+        s0 = (1.0 - pa) * (1.0 - pb)
+        s1 = (1.0 - pa) * pb
+        s2 = pa * (1.0 - pb)
+        s3 = pa * pb
+        c1 = cell + 1
+        c2 = cell + width
+        c3 = c2 + 1
+        out[cell, cell] += v * s0 * s0
+        out[cell, c1] += v * s0 * s1
+        out[cell, c2] += v * s0 * s2
+        out[cell, c3] += v * s0 * s3
+        out[c1, c1] += v * s1 * s1
+        out[c1, c2] += v * s1 * s2
+        out[c1, c3] += v * s1 * s3
+        out[c2, c2] += v * s2 * s2
+        out[c2, c3] += v * s2 * s3
+        out[c3, c3] += v * s3 * s3
+
+
+@njit(cache=True, nogil=True)
+def slot_products(rows: Rows, terms: Terms, t: int, values: Floats, out: Floats) -> None:
     """out[m, l] = sum over rows of values[i] share_m share_l (one term): its Gram matrix."""
-    n = values.shape[0]
     out[:, :] = 0.0
     a = terms.first[t]
-    b = terms.second[t]
-    if b >= 0:
-        width = terms.width[t]
-        ka = rows.coarse_slots[rows.coarse_row[a]]
-        kb = rows.coarse_slots[rows.coarse_row[b]]
-        fa = rows.coarse_fraction[rows.coarse_way[a]]
-        fb = rows.coarse_fraction[rows.coarse_way[b]]
-        on_knots = rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0
-        for i in range(n):
-            v = values[i]
-            if v == 0.0:
-                continue
-            cell = np.int64(ka[i]) * width + np.int64(kb[i])
-            if on_knots:
-                out[cell, cell] += v
-                continue
-            pa = np.float64(fa[i])
-            pb = np.float64(fb[i])
-            s0 = (1.0 - pa) * (1.0 - pb)
-            s1 = (1.0 - pa) * pb
-            s2 = pa * (1.0 - pb)
-            s3 = pa * pb
-            c1 = cell + 1
-            c2 = cell + width
-            c3 = c2 + 1
-            out[cell, cell] += v * s0 * s0
-            out[cell, c1] += v * s0 * s1
-            out[cell, c2] += v * s0 * s2
-            out[cell, c3] += v * s0 * s3
-            out[c1, c1] += v * s1 * s1
-            out[c1, c2] += v * s1 * s2
-            out[c1, c3] += v * s1 * s3
-            out[c2, c2] += v * s2 * s2
-            out[c2, c3] += v * s2 * s3
-            out[c3, c3] += v * s3 * s3
+    if terms.second[t] >= 0:
+        _grid_products(rows, terms, t, values, out)
+    elif rows.fraction_row[a] < 0:
+        slots = rows.slots[a]
+        for i in range(values.shape[0]):
+            out[slots[i], slots[i]] += values[i]
     else:
         slots = rows.slots[a]
-        row = rows.fraction_row[a]
-        if row < 0:
-            for i in range(n):
-                out[slots[i], slots[i]] += values[i]
-        else:
-            part = rows.fraction[row]
-            for i in range(n):
-                m = slots[i]
-                p = np.float64(part[i])
-                high = values[i] * p
-                low = values[i] - high
-                out[m, m] += low * (1.0 - p)
-                out[m, m + 1] += low * p
-                out[m + 1, m + 1] += high * p
+        part = rows.fraction[rows.fraction_row[a]]
+        for i in range(values.shape[0]):
+            m = slots[i]
+            p = np.float64(part[i])
+            high = values[i] * p
+            low = values[i] - high
+            out[m, m] += low * (1.0 - p)
+            out[m, m + 1] += low * p
+            out[m + 1, m + 1] += high * p
     for m in range(out.shape[0]):
         for k in range(m):
             out[m, k] = out[k, m]
 
 
+# What slot values add to the rows.
+
+
 @njit(cache=True, nogil=True)
-def _add_only(
-    rows: Rows,
-    terms: Terms,
-    t: int,
-    slot_values: Floats,
-    change: Floats,
+def add_two_levels(slots: Slots, slot_values: Floats, change: Floats) -> None:
+    low = slot_values[0]
+    step = slot_values[1] - low
+    for i in range(change.shape[0]):
+        change[i] += low + step * np.float64(slots[i])
+
+
+@njit(cache=True, nogil=True)
+def add_four_cells(
+    first: Slots, second: Slots, width: int, slot_values: Floats, change: Floats
 ) -> None:
+    low = slot_values[0]
+    step = slot_values[width] - low
+    next_ = slot_values[1] - low
+    both = slot_values[width + 1] - slot_values[width] - next_
+    for i in range(change.shape[0]):
+        a = np.float64(first[i])
+        b = np.float64(second[i])
+        change[i] += low + step * a + b * (next_ + both * a)
+
+
+@njit(cache=True, nogil=True)
+def _polynomials(corners: Floats, width: np.int64) -> Floats:
+    """c0 + c1 along + across (c2 + c3 along) in every cell: four numbers side by side."""
+    n_cells = corners.shape[0] - width - 1
+    out = np.empty(4 * n_cells)
+    for cell in range(n_cells):
+        low, high = corners[cell], corners[cell + width]
+        step = corners[cell + 1] - low
+        out[4 * cell] = low
+        out[4 * cell + 1] = high - low
+        out[4 * cell + 2] = step
+        out[4 * cell + 3] = corners[cell + width + 1] - high - step
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _add_grid(
+    first: Slots, second: Slots, along: Fractions, across: Fractions, width: np.uint64,
+    corners: Floats, change: Floats,
+) -> None:  # fmt: skip
+    """change += the value of the grid at every row, bilinear inside each cell."""
+    inside = _polynomials(corners, np.int64(width))
+    for i in range(change.shape[0]):
+        c = np.uint64(4) * (np.uint64(first[i]) * width + np.uint64(second[i]))
+        low = inside[c] + along[i] * inside[c + np.uint64(1)]
+        step = inside[c + np.uint64(2)] + along[i] * inside[c + np.uint64(3)]
+        change[i] += low + across[i] * step
+
+
+@njit(cache=True, nogil=True)
+def _add_only(rows: Rows, terms: Terms, t: int, slot_values: Floats, change: Floats) -> None:
     n = change.shape[0]
     a = terms.first[t]
     b = terms.second[t]
     if b >= 0:
         width = terms.width[t]
-        ka = rows.coarse_slots[rows.coarse_row[a]]
-        kb = rows.coarse_slots[rows.coarse_row[b]]
-        if rows.coarse_way[a] == 0 and rows.coarse_way[b] == 0:
-            if rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
-                add_four_cells(ka, kb, width, slot_values, change)
-                return
+        slots_a, slots_b, along, across = _grid(rows, terms, t)
+        if not _on_knots(rows, terms, t):
+            _add_grid(slots_a, slots_b, along, across, np.uint64(width), slot_values, change)
+        elif rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
+            add_four_cells(slots_a, slots_b, width, slot_values, change)
+        else:
             for i in range(n):
-                change[i] += slot_values[np.int64(ka[i]) * width + np.int64(kb[i])]
-            return
-        fa = rows.coarse_fraction[rows.coarse_way[a]]
-        fb = rows.coarse_fraction[rows.coarse_way[b]]
-        add_grid(ka, kb, fa, fb, np.uint64(width), slot_values, change)
+                change[i] += slot_values[np.int64(slots_a[i]) * width + np.int64(slots_b[i])]
         return
     slots = rows.slots[a]
-    row = rows.fraction_row[a]
     if rows.yes_no[a]:
         add_two_levels(slots, slot_values, change)
         return
-    if row < 0:
+    if rows.fraction_row[a] < 0:
         for i in range(n):
             change[i] += slot_values[slots[i]]
         return
-    part = rows.fraction[row]
+    part = rows.fraction[rows.fraction_row[a]]
     for i in range(n):
         m = slots[i]
         change[i] += slot_values[m] + part[i] * (slot_values[m + 1] - slot_values[m])
@@ -380,15 +375,9 @@ def _add_only(
 
 @njit(cache=True, nogil=True)
 def add_term(
-    rows: Rows,
-    terms: Terms,
-    t: int,
-    slot_values: Floats,
-    h: Floats,
-    change: Floats,
-    residual: Floats,
-    own: Floats,
-) -> None:
+    rows: Rows, terms: Terms, t: int, slot_values: Floats, h: Floats, change: Floats,
+    residual: Floats, own: Floats,
+) -> None:  # fmt: skip
     """change += term t; residual += h times it (its change of the quadratic model's gradient).
 
     ``own`` has room for what the term alone adds.
@@ -400,31 +389,23 @@ def add_term(
         residual[i] += h[i] * own[i]
 
 
+# From and to coordinates.
+
+
 @njit(cache=True, nogil=True)
 def score_change(
-    rows: Rows,
-    terms: Terms,
-    work: Ints,
-    g: Floats,
-    b: Floats,
-    change: Floats,
+    rows: Rows, terms: Terms, work: Ints, g: Floats, b: Floats, change: Floats
 ) -> None:
     """change[k] = b[k] + sum of the terms in ``work`` with coordinates g."""
-    most = 2
-    for w in range(work.shape[0]):
-        t = work[w]
-        most = max(most, terms.size[t] + terms.width[t] + 2)
-    buffer = np.zeros(most)
+    buffer = np.zeros(longest(terms, work))
     for k in range(g.shape[0]):
         change[k, :] = b[k]
         for w in range(work.shape[0]):
             t = work[w]
-            m = terms.size[t]
-            r = terms.rank[t]
-            at = terms.basis_start[t]
-            B = terms.basis[at : at + m * r].reshape(m, r)
+            B = basis_of(terms, t)
+            m, r = B.shape
             s = terms.start[t]
-            sums = buffer[: m + terms.width[t] + 2]
+            sums = buffer[: padded(terms, t)]
             sums[:] = 0.0
             if m * r > _CALLED:
                 sums[:m] = np.dot(B, g[k, s : s + r])
@@ -438,44 +419,25 @@ def score_change(
 @njit(cache=True, nogil=True)
 def coordinate_rows(rows: Rows, terms: Terms, owner: Ints, wanted: Ints, out: Floats) -> None:
     """out[i] += what coordinate wanted[i], of the term that owns it, adds to the rows."""
-    most = 2
+    buffer = np.zeros(longest(terms, owner[wanted]))
     for i in range(wanted.shape[0]):
         t = owner[wanted[i]]
-        most = max(most, terms.size[t] + terms.width[t] + 2)
-    buffer = np.zeros(most)
-    for i in range(wanted.shape[0]):
-        t = owner[wanted[i]]
-        m, r = terms.size[t], terms.rank[t]
-        at = terms.basis_start[t]
-        B = terms.basis[at : at + m * r].reshape(m, r)
-        values = buffer[: m + terms.width[t] + 2]
-        values[:m] = B[:, wanted[i] - terms.start[t]]
-        values[m:] = 0.0
+        values = buffer[: padded(terms, t)]
+        values[: terms.size[t]] = basis_of(terms, t)[:, wanted[i] - terms.start[t]]
+        values[terms.size[t] :] = 0.0
         _add_only(rows, terms, t, values, out[i])
 
 
 @njit(cache=True, nogil=True)
-def coordinate_sums(
-    rows: Rows,
-    terms: Terms,
-    wanted: Ints,
-    values: Floats,
-    out: Floats,
-) -> None:
+def coordinate_sums(rows: Rows, terms: Terms, wanted: Ints, values: Floats, out: Floats) -> None:
     """out[k, start_t : start_t + rank_t] = B_t' slot sums of values[k], for the wanted terms."""
-    most = 2
+    buffer = np.empty(longest(terms, wanted))
     for w in range(wanted.shape[0]):
         t = wanted[w]
-        most = max(most, terms.size[t] + terms.width[t] + 2)
-    buffer = np.empty(most)
-    for w in range(wanted.shape[0]):
-        t = wanted[w]
-        m = terms.size[t]
-        r = terms.rank[t]
-        at = terms.basis_start[t]
-        B = terms.basis[at : at + m * r].reshape(m, r)
+        B = basis_of(terms, t)
+        m, r = B.shape
         s = terms.start[t]
-        sums = buffer[: m + terms.width[t] + 2]
+        sums = buffer[: padded(terms, t)]
         for k in range(values.shape[0]):
             slot_sums(rows, terms, t, values[k], sums)
             for j in range(r):

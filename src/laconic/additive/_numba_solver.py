@@ -1,6 +1,8 @@
-"""Compiled losses of additive scores: value, slopes, curvatures, Hessian products."""
+"""Compiled losses of additive scores, and the descent on their quadratic model."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -11,22 +13,23 @@ from laconic.additive._numba_rows import (
     Rows,
     Terms,
     add_term,
+    basis_of,
     coordinate_sums,
+    longest,
+    padded,
     score_change,
     slot_products,
     slot_sums,
 )
 
+if TYPE_CHECKING:
+    from laconic.additive.criterion import CurvatureBlocks
+    from laconic.additive.solver import Penalties, Preconditioner, QuadraticModel, State
+
 
 @njit(cache=True, nogil=True)
 def binary_slopes(
-    f: Floats,
-    y: Ints,
-    weight: Floats,
-    zone: Floats,
-    blur: float,
-    residual: Floats,
-    h: Floats,
+    f: Floats, y: Ints, weight: Floats, zone: Floats, blur: float, residual: Floats, h: Floats
 ) -> float:
     """Weighted truncated logistic loss, its slope and curvature (y in {0, 1}); returns the sum.
 
@@ -76,13 +79,7 @@ def binary_slopes(
 
 
 @njit(cache=True, nogil=True)
-def multinomial_slopes(
-    f: Floats,
-    y: Ints,
-    weight: Floats,
-    residual: Floats,
-    h: Floats,
-) -> float:
+def multinomial_slopes(f: Floats, y: Ints, weight: Floats, residual: Floats, h: Floats) -> float:
     """Weighted cross-entropy; slope p - e_y; the curvature diag(p) bounds diag(p) - p p'."""
     K, n = f.shape
     total = 0.0
@@ -109,11 +106,7 @@ def multinomial_slopes(
 
 
 @njit(cache=True, nogil=True)
-def curved(
-    h: Floats,
-    change: Floats,
-    out: Floats,
-) -> None:
+def curved(h: Floats, change: Floats, out: Floats) -> None:
     """out = Hessian of the loss times ``change``: h for one score, w (diag(p) - p p') for several.
 
     With several scores h = w p, so that w is the sum of h over the classes.
@@ -131,56 +124,39 @@ def curved(
             out[k, i] = h[k, i] * (change[k, i] - mean)
 
 
-# Compiled descent on the quadratic model of an additive criterion: term by term, then jointly.
+# Descent on the quadratic model of an additive criterion: term by term, then jointly.
 
 
 @njit(cache=True, nogil=True)
 def curvature_blocks(
-    rows: Rows,
-    terms: Terms,
-    work: Ints,
-    h: Floats,
-    H: Floats,
-    H_start: Ints,
-    table: Floats,
+    rows: Rows, terms: Terms, h: Floats, blocks: CurvatureBlocks, table: Floats
 ) -> None:
-    """H (coordinates) of the terms in ``work``, one rank x rank block for each class."""
-    for w in range(work.shape[0]):
-        t = work[w]
-        m = terms.size[t]
-        r = terms.rank[t]
-        at = terms.basis_start[t]
-        B = terms.basis[at : at + m * r].reshape(m, r)
-        pad = m + terms.width[t] + 2
+    """H (coordinates) of the terms of the blocks, one rank x rank block for each class."""
+    for w in range(blocks.work.shape[0]):
+        t = blocks.work[w]
+        B = basis_of(terms, t)
+        m, r = B.shape
+        pad = padded(terms, t)
         for k in range(h.shape[0]):
             square = table[: pad * pad].reshape(pad, pad)
             slot_products(rows, terms, t, h[k], square)
             inner = np.ascontiguousarray(square[:m, :m])
-            start = H_start[w] + k * r * r
-            H[start : start + r * r] = np.dot(B.T, np.dot(inner, B)).ravel()
-
-
-@njit(cache=True, nogil=True)
-def _basis(terms: Terms, t: int) -> Floats:
-    m = terms.size[t]
-    r = terms.rank[t]
-    at = terms.basis_start[t]
-    return terms.basis[at : at + m * r].reshape(m, r)
+            start = blocks.start[w] + k * r * r
+            blocks.H[start : start + r * r] = np.dot(B.T, np.dot(inner, B)).ravel()
 
 
 @njit(cache=True, nogil=True)
 def _right_side(
-    rows: Rows, terms: Terms, t: int, H: Floats, point: Floats, theta: Floats, residual: Floats,
-    sums: Floats, q: Floats,
-) -> None:  # fmt: skip
+    model: QuadraticModel, t: int, H: Floats, point: Floats, sums: Floats, q: Floats
+) -> None:
     """q[k] = H_k g_k - theta_k - B' (slot sums of the residual): the linear part of the block."""
-    B = _basis(terms, t)
-    s = terms.start[t]
+    B = basis_of(model.terms, t)
+    s = model.terms.start[t]
     m, r = B.shape
     for k in range(q.shape[0]):
-        slot_sums(rows, terms, t, residual[k], sums)
+        slot_sums(model.rows, model.terms, t, model.residual[k], sums)
         for j in range(r):
-            q[k, j] = -theta[k, s + j]
+            q[k, j] = -model.theta[k, s + j]
         for c in range(m):
             v = sums[c]
             if v != 0.0:
@@ -195,12 +171,12 @@ def _right_side(
 
 @njit(cache=True, nogil=True)
 def _move(
-    rows: Rows, terms: Terms, t: int, H: Floats, D: Floats, step: Floats, point: Floats, h: Floats,
-    residual: Floats, change: Floats, sums: Floats, room: Floats,
+    model: QuadraticModel, t: int, H: Floats, D: Floats, step: Floats, point: Floats, sums: Floats,
+    room: Floats,
 ) -> float:  # fmt: skip
     """Add ``step`` to the coordinates of term t, everywhere; returns step'(H + D) step."""
-    B = _basis(terms, t)
-    s = terms.start[t]
+    B = basis_of(model.terms, t)
+    s = model.terms.start[t]
     m, r = B.shape
     moved = 0.0
     for k in range(step.shape[0]):
@@ -221,17 +197,17 @@ def _move(
             for j in range(r):
                 total += B[c, j] * step[k, j]
             sums[c] = total
-        add_term(rows, terms, t, sums, h[k], change[k], residual[k], room)
+        rows = model.curves[k], model.change[k], model.residual[k]
+        add_term(model.rows, model.terms, t, sums, rows[0], rows[1], rows[2], room)
     return moved
 
 
 @njit(cache=True, nogil=True)
-def _move_intercepts(
-    h: Floats, total_h: Floats, slope: Floats, residual: Floats, change: Floats, b: Floats
-) -> float:
+def _move_intercepts(model: QuadraticModel, total_h: Floats, b: Floats) -> float:
+    h, residual, change = model.curves, model.residual, model.change
     moved = 0.0
     for k in range(h.shape[0]):
-        d = -(slope[k] + np.sum(residual[k])) / total_h[k]
+        d = -(model.slope[k] + np.sum(residual[k])) / total_h[k]
         b[k] += d
         moved += d * d * total_h[k]
         for i in range(h.shape[1]):
@@ -250,56 +226,53 @@ def _totals(h: Floats) -> Floats:
 
 @njit(cache=True, nogil=True)
 def sweeps(
-    rows: Rows, terms: Terms, work: Ints, H: Floats, H_start: Ints, D: Floats, group: Floats,
-    signs: Ints, point: Floats, shift: Floats, theta: Floats, slope: Floats, h: Floats,
-    residual: Floats, change: Floats, b: Floats, n_sweeps: int, stop: float, accuracy: float,
+    model: QuadraticModel, blocks: CurvatureBlocks, penalties: Penalties, state: State,
+    n_sweeps: int, stop: float, accuracy: float,
 ) -> int:  # fmt: skip
-    """Block coordinate descent on the quadratic model, over the terms in ``work``.
+    """Block coordinate descent on the quadratic model, over the terms of the blocks.
 
-    ``theta`` and ``slope`` are the gradient of the loss at the start, in the coordinates and the
-    intercepts; ``residual`` (zero at first) collects what the moves add to it, row by row, and
-    ``change`` the change of the scores; ``point``, ``shift`` and ``b`` are updated. The rows may be
+    ``theta`` and ``slope`` of the model are the gradient of the loss at the start, in the
+    coordinates and the intercepts; its ``residual`` (zero at first) collects what the moves add to
+    it, row by row, and ``change`` the change of the scores; the state is updated. The rows may be
     those alone that curve.
     Returns the number of sweeps, negative when they ran out before a sweep moved ``stop`` times
     less than the first one.
     """
-    K = h.shape[0]
-    most = 2
+    terms, work, D = model.terms, blocks.work, penalties.diagonal
+    point, shift = state.point, state.shift
+    K = model.curves.shape[0]
     widest = 1
     for w in range(work.shape[0]):
-        most = max(most, terms.size[work[w]] + terms.width[work[w]] + 2)
         widest = max(widest, terms.rank[work[w]])
-    buffer = np.zeros(most)
+    buffer = np.zeros(longest(terms, work))
     square = np.empty(widest * widest)
     flat = np.empty(2 * K * widest)
-    room = np.empty(h.shape[1])
-    total_h = _totals(h)
+    room = np.empty(model.curves.shape[1])
+    total_h = _totals(model.curves)
     first = 0.0
     for sweep in range(n_sweeps):
-        moved = _move_intercepts(h, total_h, slope, residual, change, b)
+        moved = _move_intercepts(model, total_h, state.intercept)
         for w in range(work.shape[0]):
             t = work[w]
             r = terms.rank[t]
             s = terms.start[t]
-            Hs = H[H_start[w] : H_start[w] + K * r * r].reshape(K, r, r)
+            Hs = blocks.H[blocks.start[w] : blocks.start[w] + K * r * r].reshape(K, r, r)
             q = flat[: K * r].reshape(K, r)
             step = flat[K * r : 2 * K * r].reshape(K, r)
             upper = square[: r * r].reshape(r, r)
-            sums = buffer[: terms.size[t] + terms.width[t] + 2]
-            _right_side(rows, terms, t, Hs, point, theta, residual, sums, q)
-            own = D[s : s + r]
-            if signs[t] == 0:
-                shift[t] = block_minimum(Hs, own, q, group[t], shift[t], upper, step, accuracy)
+            sums = buffer[: padded(terms, t)]
+            _right_side(model, t, Hs, point, sums, q)
+            own, group, sign = D[s : s + r], penalties.group[t], penalties.signs[t]
+            if sign == 0:
+                shift[t] = block_minimum(Hs, own, q, group, shift[t], upper, step, accuracy)
             else:
-                B = _basis(terms, t)
-                up = np.float64(signs[t]) * (B[1 : terms.knots[t]] - B[: terms.knots[t] - 1])
-                shift[t] = monotone_minimum(
-                    Hs[0], own, q[0], group[t], up, shift[t], upper, step[0]
-                )
+                B = basis_of(terms, t)
+                up = np.float64(sign) * (B[1 : terms.knots[t]] - B[: terms.knots[t] - 1])
+                shift[t] = monotone_minimum(Hs[0], own, q[0], group, up, shift[t], upper, step[0])
             for k in range(K):
                 for j in range(r):
                     step[k, j] -= point[k, s + j]
-            moved += _move(rows, terms, t, Hs, D, step, point, h, residual, change, sums, room)
+            moved += _move(model, t, Hs, D, step, point, sums, room)
         if sweep == 0:
             first = moved
         if moved <= stop * first:
@@ -308,13 +281,14 @@ def sweeps(
 
 
 @njit(cache=True, nogil=True)
-def _precondition(
-    joint: Ints, factors: Floats, scale: Floats, x: Floats, xb: Floats, out: Floats, outb: Floats
+def precondition(
+    preconditioner: Preconditioner, x: Floats, xb: Floats, out: Floats, outb: Floats
 ) -> None:
     """The joint coordinates and the intercept by their factor, the others by their scale.
 
     Adding one number to the intercepts of all classes changes nothing: no step goes there.
     """
+    joint, factors, scale = preconditioner
     m = joint.shape[0]
     both = np.empty(m + 1)
     for k in range(x.shape[0]):
@@ -333,32 +307,46 @@ def _precondition(
 
 
 @njit(cache=True, nogil=True)
+def _add_penalty_product(
+    terms: Terms, work: Ints, D: Floats, state: State, p: Floats, Ap: Floats
+) -> float:
+    """Ap += (D - mu g g' / |g|^2) p for the terms in ``work``; returns p'Ap."""
+    point, shift = state.point, state.shift
+    K = p.shape[0]
+    curve = 0.0
+    for w in range(work.shape[0]):
+        t = work[w]
+        s = terms.start[t]
+        e = s + terms.rank[t]
+        mu = shift[t] if shift[t] < np.inf else 0.0
+        inner = 0.0
+        size = 0.0
+        for k in range(K):
+            for j in range(s, e):
+                inner += point[k, j] * p[k, j]
+                size += point[k, j] * point[k, j]
+        pull = mu * inner / size if size > 0.0 else 0.0
+        for k in range(K):
+            for j in range(s, e):
+                Ap[k, j] += D[j] * p[k, j] - pull * point[k, j]
+                curve += p[k, j] * Ap[k, j]
+    return curve
+
+
+@njit(cache=True, nogil=True)
 def conjugate_steps(
-    rows: Rows,
-    terms: Terms,
-    work: Ints,
-    joint: Ints,
-    factors: Floats,
-    scale: Floats,
-    D: Floats,
-    point: Floats,
-    shift: Floats,
-    theta: Floats,
-    slope: Floats,
-    h: Floats,
-    residual: Floats,
-    change: Floats,
-    b: Floats,
-    n_steps: int,
-    stop: float,
-) -> None:
+    model: QuadraticModel, work: Ints, preconditioner: Preconditioner, D: Floats, state: State,
+    n_steps: int, stop: float,
+) -> None:  # fmt: skip
     """Conjugate gradients on the quadratic model over the non-zero terms, all at once.
 
-    The group penalty enters by its Hessian mu (I - g g' / |g|^2), whose mu is in ``D``. ``joint``,
-    ``factors`` and ``scale`` precondition.
+    The group penalty enters by its Hessian mu (I - g g' / |g|^2), whose mu is in ``D``.
     """
+    rows, terms, h, residual, change = (
+        model.rows, model.terms, model.curves, model.residual, model.change
+    )  # fmt: skip
     K, n = h.shape
-    R = point.shape[1]
+    R = state.point.shape[1]
     left = np.zeros((K, R))
     leftb = np.empty(K)
     if np.any(residual):
@@ -367,12 +355,12 @@ def conjugate_steps(
         t = work[w]
         for j in range(terms.start[t], terms.start[t] + terms.rank[t]):
             for k in range(K):
-                left[k, j] = -left[k, j] - theta[k, j] - D[j] * point[k, j]
+                left[k, j] = -left[k, j] - model.theta[k, j] - D[j] * state.point[k, j]
     for k in range(K):
-        leftb[k] = -slope[k] - np.sum(residual[k])
+        leftb[k] = -model.slope[k] - np.sum(residual[k])
     z = np.zeros((K, R))
     zb = np.empty(K)
-    _precondition(joint, factors, scale, left, leftb, z, zb)
+    precondition(preconditioner, left, leftb, z, zb)
     p = z.copy()
     pb = zb.copy()
     Ap = np.zeros((K, R))
@@ -388,23 +376,7 @@ def conjugate_steps(
         score_change(rows, terms, work, p, pb, dp)
         curved(h, dp, hp)
         coordinate_sums(rows, terms, work, hp, Ap)
-        curve = 0.0
-        for w in range(work.shape[0]):
-            t = work[w]
-            s = terms.start[t]
-            e = s + terms.rank[t]
-            mu = shift[t] if shift[t] < np.inf else 0.0
-            inner = 0.0
-            size = 0.0
-            for k in range(K):
-                for j in range(s, e):
-                    inner += point[k, j] * p[k, j]
-                    size += point[k, j] * point[k, j]
-            pull = mu * inner / size if size > 0.0 else 0.0
-            for k in range(K):
-                for j in range(s, e):
-                    Ap[k, j] += D[j] * p[k, j] - pull * point[k, j]
-                    curve += p[k, j] * Ap[k, j]
+        curve = _add_penalty_product(terms, work, D, state, p, Ap)
         Apb = np.empty(K)
         for k in range(K):
             Apb[k] = np.sum(hp[k])
@@ -420,11 +392,11 @@ def conjugate_steps(
             for i in range(n):
                 change[k, i] += alpha * dp[k, i]
                 residual[k, i] += alpha * hp[k, i]
-        _precondition(joint, factors, scale, left, leftb, z, zb)
+        precondition(preconditioner, left, leftb, z, zb)
         new = np.sum(left * z) + np.sum(leftb * zb)
         beta = new / rz
         rz = new
         p = z + beta * p
         pb = zb + beta * pb
-    point += x
-    b += xb
+    state.point[:, :] += x
+    state.intercept[:] += xb

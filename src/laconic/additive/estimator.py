@@ -21,16 +21,17 @@ from laconic.additive.fit import (
     refit_rest,
 )
 from laconic.additive.scan import read_encoded
-from laconic.core.contract import Accepts, Interval, StrOptions, TableClassifier, fit_context
+from laconic.core.contract import Accepts, Interval, StrOptions, fit_context
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, expected_costs
 from laconic.core.folds import folds_of, pairs_of_keys, seed_of
+from laconic.core.form_prediction import FormPrediction
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.data.tables.knots import KnotRule
 
 
-class SparseAdditiveClassifier(TableClassifier):
+class SparseAdditiveClassifier(FormPrediction):
     r"""A sum of shapes of one column and grids of two, as few as the data justify.
 
     .. math:: f(x) = b + \sum_j s_j(x_j) + \sum_{(j,k)} s_{jk}(x_j, x_k)
@@ -44,8 +45,8 @@ class SparseAdditiveClassifier(TableClassifier):
     point masses and special codes; those of categories are tables; pairs are bilinear grids. The
     roughness of every term is weighed by marginal likelihood; the group penalty
     :math:`\lambda_t`, which removes whole terms, is chosen by cross-validation, and is zero in the
-    last fit of the terms it leaves when ``relaxed``. For the chosen terms and amounts the problem
-    is convex, and ``duality_gap_`` bounds the distance from its optimum.
+    last fit of the terms it leaves when ``relaxed``. For the chosen terms and smoothing parameters
+    the problem is convex, and ``duality_gap_`` bounds the distance from its optimum.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ class SparseAdditiveClassifier(TableClassifier):
         Share of the least penalty that leaves no term at all.
     smoothness : "auto" or float, default="auto"
         "auto": for every term, how its neighbouring values agree (second differences, first
-        differences, or less) and how strongly, by marginal likelihood; all amounts doubled or
-        halved if held-out rows ask for it. A number is the same amount for all, on second
+        differences, or less) and how strongly, by marginal likelihood; all smoothing parameters
+        doubled or halved if held-out rows ask for it. A number is one parameter for all, on second
         differences, 1 being a moderate one.
     max_knots : int, default=32
         Most knots of a shape; fewer for small samples, a few more in long tails. A column of at
@@ -68,33 +69,33 @@ class SparseAdditiveClassifier(TableClassifier):
         "auto": pairs whose evidence outweighs the number of pairs looked at, each with its own
         smoothness; and, if held-out rows confirm it or the evidence of all pairs together asks for
         it, up to two weak pairs for each column (all pairs where they have few cells) under one
-        common amount (cross-validation only). A number gives that many candidates to the group
-        penalty; 0: shapes of one column only.
+        common smoothing parameter (cross-validation only). A number gives that many candidates to
+        the group penalty; 0: shapes of one column only.
     max_terms : int, default=None
         Most terms of the fitted model.
     monotone : mapping or sequence, default=None
         +1 (increasing) or -1 (decreasing) by column name, or one entry (with 0 = free) for each
         column. Numeric columns and two classes only; such a column enters no pair.
     costs : mapping, frame or array-like, default=None
-        Costs of decisions; see :func:`laconic.decision_threshold`. Given, the path is judged by
-        expected cost and ``predict`` takes the cheapest decision.
+        Costs of decisions; see :func:`laconic.decision_threshold`. Given, points of the path are
+        compared by expected cost and ``predict`` takes the cheapest decision.
     selection : {"best", "half-se", "1se"}, default="best"
         Point of the path: the least held-out loss (of equal ones the fewest terms; from 2,500 rows
-        on a term must spare as much as a quarter of a row of which nothing is known), or the
-        fewest terms within half a standard error or one of it.
+        on a term must spare as much as a quarter of a row at chance level), or the fewest terms
+        within half a standard error or one of it.
     relaxed : bool, default=True
         The group penalty chooses the terms and then leaves: the chosen ones are fitted without it
         (relaxed lasso, Meinshausen 2007), in every fold as in the end. False: it also shrinks them.
     cv : int, splitter or iterable, default=5
-        Folds that judge the path; from 2,500 rows on the first two of five (those that hold out a
-        third of the rows), which the others follow.
+        Selection folds; from 2,500 rows on the first two of five (those that hold out a third of
+        the rows), which the others follow.
     tol : float, default=1e-5
         The optimiser stops when the duality gap is below ``tol`` times the objective.
     n_jobs : int, default=None
         Folds that run at the same time. Does not change the result.
     random_state : int, RandomState or None, default=None
         Seed of the folds, and of the rows that choices are made on when there are more than
-        50,000.
+        50,000. None: drawn from the rows' values, so the same table gives the same model.
 
     Attributes
     ----------
@@ -114,9 +115,9 @@ class SparseAdditiveClassifier(TableClassifier):
         With ``group_penalty="cv"``: probabilities of every training row by the fold that did not
         see it, at the chosen penalty; NaN for rows that no fold held out.
     smoothness_factor_ : float
-        What held-out rows multiplied all amounts of smoothness by (a power of two).
-    pair_amount_ : float
-        Common amount of smoothness of the weak pairs; infinite when there are none.
+        What held-out rows multiplied all smoothing parameters by (a power of two).
+    pair_smoothing_ : float
+        Common smoothing parameter of the weak pairs; infinite when there are none.
     feature_importances_ : ndarray of shape (n_features,)
         Sum of the importances of the terms that read the column (half each for a pair).
     threshold_ : float
@@ -163,6 +164,7 @@ class SparseAdditiveClassifier(TableClassifier):
         self,
         zone: tuple[float, float] = (0.0, 1.0),
         C: float = 1.0,
+        *,
         group_penalty: float | str = "cv",
         smoothness: float | str = "auto",
         max_knots: int = 32,
@@ -279,8 +281,8 @@ class SparseAdditiveClassifier(TableClassifier):
         self.terms_ = list(fitted.terms)
         self.path_ = fitted.path
         self.group_penalty_ = fitted.group_penalty
-        self.smoothness_factor_ = fitted.smoothness_factor
-        self.pair_amount_ = fitted.pair_amount
+        self.smoothness_factor_ = fitted.choice.factor
+        self.pair_smoothing_ = fitted.choice.pair_smoothing
         self.held_out_proba_ = fitted.held_out
         self.objective_ = fitted.solution.value
         self.duality_gap_ = fitted.solution.gap
@@ -309,16 +311,6 @@ class SparseAdditiveClassifier(TableClassifier):
         loss = TruncatedLogistic(*self.zone)
         return loss.centre if max(loss.heights) > 0 else 0.5
 
-    def decision_function(self, X: Any) -> Floats:
-        """Log-odds of the last class, or one score for each of K > 2 classes."""
-        check_is_fitted(self, "form_")
-        score = self.form_.score(self._read_rows(X))
-        return score[:, 0] if score.shape[1] == 1 else score
-
-    def predict_proba(self, X: Any) -> Floats:
-        check_is_fitted(self, "form_")
-        return self.form_.proba(self._read_rows(X))
-
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of least expected cost; without costs, by ``threshold_`` or the likeliest."""
         proba = self.predict_proba(X)
@@ -336,8 +328,8 @@ class SparseAdditiveClassifier(TableClassifier):
         t = self._term(term)
         self.form_ = self.form_.without(t)
         del self.terms_[t]
-        amounts = self._record.terms
-        self._record = replace(self._record, terms=amounts[:t] + amounts[t + 1 :])
+        penalties = self._record.terms
+        self._record = replace(self._record, terms=penalties[:t] + penalties[t + 1 :])
         return self._after_edit(None, X, y, sample_weight)
 
     def edit(

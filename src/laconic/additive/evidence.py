@@ -6,17 +6,16 @@ linear part. Both follow the generalised Fellner-Schall step (Wood and Fasiolo, 
 
     l <- (f + a) / (e + a / m),    f = rank - l tr(V S),  e = g'S g,  V = (H + D)^-1,
 
-which raises the marginal likelihood of the quadratic model under a gamma prior of mean m for l,
-worth a degrees of freedom. V is taken term by term: the posterior covariance between terms is left
-out, which keeps a step at the price of a sweep.
+which raises the marginal likelihood of the quadratic model under a gamma prior of mean m for the
+smoothing parameter l, worth a degrees of freedom. V is taken term by term: the posterior covariance
+between terms is left out, which keeps a step at the price of a sweep.
 
 The prior is weak where there are many rows: m = 1 for a line, and so large for a bend that it may
-become as smooth as it likes. A few hundred rows cannot tell the amounts of many columns apart: each
-then frees or removes its term by chance. There the amounts of single columns are *drawn* to a
-common one. They come from one population, whose m and a all columns tell
-together (as the moderated variances of Smyth, *Statistical Applications in Genetics and Molecular
-Biology* 3, 2004): e l is chi-squared with f degrees of freedom, so that m e / f follows Fisher's F
-with f and a.
+become as smooth as it likes. A few hundred rows cannot tell the smoothing parameters of many
+columns apart: each then frees or removes its term by chance. There the parameters of single columns
+are *pooled*: they come from one population, whose m and a all columns estimate together (as the
+moderated variances of Smyth, *Statistical Applications in Genetics and Molecular Biology* 3, 2004):
+e l is chi-squared with f degrees of freedom, so that m e / f follows Fisher's F with f and a.
 
 How a shape may bend is chosen for each term as well. With r_j the roughness of coordinate j over
 that of the smoothest curved one, the prior precision of coordinate j is l r_j^p: p = 1 is the
@@ -31,49 +30,32 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
+from laconic.additive import tuning
+from laconic.additive.criterion import CurvatureBlocks
 from laconic.additive.terms import TermSet
-
-LEAST, MOST = 1e-3, 1e7
-
-_WEAKLY = 0.25
-"""Degrees of freedom of a weak prior."""
-
-_PULLS = 0.25 * 2.0 ** np.arange(6)
-"""Degrees of freedom among which the columns choose that of their common prior."""
-
-POWERS = (1.0, 0.5, 0.25)
-"""Powers of the roughness among which marginal likelihood chooses for each term."""
-
-BENDING, WANDERING = 1.0, 0.5
-"""Power before the rows have told another, and the one between."""
-
-_GRID = 10.0 ** np.arange(-2.0, 6.5, 0.5)
-_CLEARLY = 2.0
-"""Nats by which another power must win."""
 
 
 @dataclass
 class Smoothness:
-    """Amounts of every term: ``bend`` on the rough coordinates, ``line`` on the others.
+    """Smoothing parameters: ``bend`` of the rough coordinates of a term, ``line`` of the others.
 
-    ``power`` is the power of the roughness that ``bend`` multiplies; ``drawn`` says whether single
-    columns are drawn to their common amount.
+    ``power`` is the power of the roughness that ``bend`` multiplies; ``pooled`` says whether single
+    columns share a prior.
     """
 
     terms: TermSet
     bend: Floats
     line: Floats
     power: Floats
-    drawn: bool = False
+    pooled: bool = False
 
     @classmethod
-    def start(cls, terms: TermSet, fixed: float | None = None, drawn: bool = False) -> Smoothness:
-        """Equal amounts: ``fixed``, on second differences, or a first guess for the evidence."""
-        return cls(terms, *_equal(terms, 0, 0.1, fixed), drawn)
+    def start(cls, terms: TermSet, fixed: float | None = None, pooled: bool = False) -> Smoothness:
+        """Equal parameters: ``fixed``, on second differences, or a first guess."""
+        return cls(terms, *_equal(terms, 0, tuning.FIRST_SMOOTHING, fixed), pooled)
 
     def copy(self) -> Smoothness:
         return replace(self, bend=self.bend.copy(), line=self.line.copy(), power=self.power.copy())
@@ -81,28 +63,29 @@ class Smoothness:
     def extended(
         self, terms: TermSet, fixed: float | None = None, guess: Floats | None = None
     ) -> Smoothness:
-        """The same amounts for the first terms, a (larger) first guess for the added ones.
+        """The same parameters for the first terms, a (larger) first guess for the added ones.
 
-        ``guess``, if given, are their amounts in units of their terms, at the middle power.
+        ``guess``, if given, are theirs in units of their terms, at the middle power.
         """
         known = len(self.terms.terms)
-        bend, line, power = _equal(terms, known, 1.0, fixed)
+        bend, line, power = _equal(terms, known, tuning.FIRST_PAIR_SMOOTHING, fixed)
         if guess is not None and fixed is None:
-            bend, power = guess / roughness_units(terms)[known:], np.full(len(guess), WANDERING)
+            bend = guess / roughness_units(terms)[known:]
+            power = np.full(len(guess), tuning.WANDERING)
         return Smoothness(
             terms,
             np.append(self.bend, bend),
             np.append(self.line, line),
             np.append(self.power, power),
-            self.drawn,
+            self.pooled,
         )
 
-    def part(self, terms: TermSet, kept: NDArray[np.int64]) -> Smoothness:
-        """The amounts of the kept terms, which are ``terms``."""
-        return Smoothness(terms, self.bend[kept], self.line[kept], self.power[kept], self.drawn)
+    def part(self, terms: TermSet, kept: Ints) -> Smoothness:
+        """The parameters of the kept terms, which are ``terms``."""
+        return Smoothness(terms, self.bend[kept], self.line[kept], self.power[kept], self.pooled)
 
     def guided(self, other: Smoothness) -> Smoothness:
-        """The amounts of ``other`` where it has a term of the same columns."""
+        """The parameters of ``other`` where it has a term of the same columns."""
         known = other.terms.place_of
         out = self.copy()
         for t, term in enumerate(self.terms.terms):
@@ -127,101 +110,97 @@ class Smoothness:
         return np.asarray(np.where(ratio > 0, self.units[owner] * ratio ** self.power[owner], 0.0))
 
     def diagonal(self) -> Floats:
+        """Quadratic penalty of every coordinate."""
         owner, rough = self.terms.owner, self.roughness()
         return np.where(rough > 0, self.bend[owner] * rough, self.line[owner])
 
-    def update(
-        self, point: Floats, H: Floats, H_start: NDArray[np.int64], work: NDArray[np.int64]
-    ) -> None:
-        """One Fellner-Schall step for the terms in ``work``."""
+    def update(self, point: Floats, blocks: CurvatureBlocks) -> None:
+        """One Fellner-Schall step for the terms of the blocks."""
         from laconic.additive._numba_blocks import evidence_sums
 
+        work, packed = blocks.work, self.terms.packed[1]
         sums = np.empty((len(work), 6))
-        packed = self.terms.packed[1]
-        rough = self.roughness()
-        evidence_sums(packed, work, H, H_start, self.diagonal(), rough, point, sums)
+        much = tuning.ON_THEIR_OWN
+        evidence_sums(packed, blocks, self.diagonal(), self.roughness(), point, much, sums)
         alike = np.ones(len(work))
         parts = (self.bend, self.units[work], sums[:, :3]), (self.line, alike, sums[:, 3:])
-        told = [_told_by(part, amounts[work], unit) for amounts, unit, part in parts]
-        drawn = self.drawn & (packed.second[work] < 0)
-        both = (np.concatenate([part[k][drawn] for part in told]) for k in (0, 1))
-        common = population(*both) if drawn.any() else (_WEAKLY, 1.0)
-        for (amounts, unit, part), (freedom, energy) in zip(parts, told, strict=True):
-            pull = np.where(drawn, common[0], _WEAKLY)
-            mean = np.where(drawn, common[1], unit**2)
-            old = amounts[work]
-            wanted = (freedom + pull) / (energy + pull / mean) / unit
-            wanted = np.clip(np.clip(wanted, LEAST / unit, MOST / unit), old / 30.0, old * 30.0)
-            amounts[work] = np.where(part[:, 0] > 0, wanted, old)
+        found = [_freedom_and_energy(part, own[work], unit) for own, unit, part in parts]
+        pooled = self.pooled & (packed.second[work] < 0)
+        both = (np.concatenate([part[k][pooled] for part in found]) for k in (0, 1))
+        common = population(*both) if pooled.any() else (tuning.WEAK_PRIOR, 1.0)
+        for (own, unit, part), (freedom, energy) in zip(parts, found, strict=True):
+            prior = np.where(pooled, common[0], tuning.WEAK_PRIOR)
+            mean = np.where(pooled, common[1], unit**2)
+            old = own[work]
+            wanted = (freedom + prior) / (energy + prior / mean) / unit
+            wanted = np.clip(wanted, tuning.LEAST_SMOOTHING / unit, tuning.MOST_SMOOTHING / unit)
+            wanted = np.clip(wanted, old / tuning.MOST_CHANGE, old * tuning.MOST_CHANGE)
+            own[work] = np.where(part[:, 0] > 0, wanted, old)
 
-    def choose_powers(
-        self, point: Floats, H: Floats, H_start: NDArray[np.int64], work: NDArray[np.int64]
-    ) -> None:
-        """The power of every term in ``work`` with the largest evidence, and its best amount.
+    def choose_powers(self, point: Floats, blocks: CurvatureBlocks) -> None:
+        """The power of every term of the blocks with the largest evidence, and its best parameter.
 
-        At the optimum of the quadratic model, b = (H + D) g is what the rows say; with the diagonal
-        h of H, the log evidence of precisions d is (1/2) sum_j [b_j^2 / (h_j + d_j) - log(1 + h_j /
-        d_j)].
+        At the optimum of the quadratic model, b = (H + D) g is the slope of the loss alone; with
+        the diagonal h of H, the log evidence of precisions d is
+        (1/2) sum_j [b_j^2 / (h_j + d_j) - log(1 + h_j / d_j)].
         """
-        told, h, place = self._told(point, H, H_start, work)
+        work = blocks.work
+        slope, h, place = self._data_slopes(point, blocks)
         ratio, curved = self._relative[place], self._relative[place] > 0
         starts = np.concatenate([[0], np.cumsum(self.terms.rank[work])[:-1]]).astype(np.int64)
-        best = np.full((len(POWERS), len(work)), -np.inf)
-        amount = np.ones_like(best)
-        for p, power in enumerate(POWERS):
+        best = np.full((len(tuning.POWERS), len(work)), -np.inf)
+        best_bend = np.ones_like(best)
+        for p, power in enumerate(tuning.POWERS):
             rough = np.where(curved, ratio**power, 1.0)
-            for grid in _GRID:
-                d = grid * rough
-                value = 0.5 * (told**2 / (h + d) - np.log1p(h / d)).sum(axis=0)
+            for bend in tuning.POWER_GRID:
+                d = bend * rough
+                value = 0.5 * (slope**2 / (h + d) - np.log1p(h / d)).sum(axis=0)
                 found = np.add.reduceat(np.where(curved, value, 0.0), starts)
                 better = found > best[p]
-                best[p, better], amount[p, better] = found[better], grid
-        own = np.argmin(np.abs(np.subtract.outer(POWERS, self.power[work])), axis=0)
+                best[p, better], best_bend[p, better] = found[better], bend
+        own = np.argmin(np.abs(np.subtract.outer(tuning.POWERS, self.power[work])), axis=0)
         at = np.arange(len(work))
         other = best.argmax(axis=0)
-        moved = best[other, at] > best[own, at] + _CLEARLY
+        moved = best[other, at] > best[own, at] + tuning.POWER_MARGIN
         chosen, to = work[moved], other[moved]
-        self.power[chosen] = np.array(POWERS)[to]
-        self.bend[chosen] = amount[to, at[moved]] / self.units[chosen]
+        self.power[chosen] = np.array(tuning.POWERS)[to]
+        self.bend[chosen] = best_bend[to, at[moved]] / self.units[chosen]
 
-    def _told(
-        self, point: Floats, H: Floats, H_start: NDArray[np.int64], work: NDArray[np.int64]
-    ) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    def _data_slopes(self, point: Floats, blocks: CurvatureBlocks) -> tuple[Floats, Floats, Ints]:
         """(H + D) g and the diagonal of H, both (scores, coordinates), and the coordinates."""
         D, K = self.diagonal(), len(point)
-        told, diagonals, places = [], [], []
-        for w, t in enumerate(work):
+        slopes, diagonals, places = [], [], []
+        for w, t in enumerate(blocks.work):
             r, s = int(self.terms.rank[t]), int(self.terms.start[t])
-            block = H[H_start[w] : H_start[w + 1]].reshape(K, r, r)
-            g = point[:, s : s + r]
-            told.append(np.einsum("kij,kj->ki", block, g) + D[s : s + r] * g)
+            block, g = blocks.of(w, K, r), point[:, s : s + r]
+            slopes.append(np.einsum("kij,kj->ki", block, g) + D[s : s + r] * g)
             diagonals.append(np.diagonal(block, axis1=1, axis2=2))
             places.append(np.arange(s, s + r))
-        return np.hstack(told), np.hstack(diagonals), np.concatenate(places)
+        return np.hstack(slopes), np.hstack(diagonals), np.concatenate(places)
 
 
-def _told_by(sums: Floats, amounts: Floats, unit: Floats) -> tuple[Floats, Floats]:
+def _freedom_and_energy(sums: Floats, smoothing: Floats, unit: Floats) -> tuple[Floats, Floats]:
     """Degrees of freedom that rows have determined, and the energy they found there."""
     rank, variance, energy = sums.T
-    return np.maximum(rank - amounts * variance, 0.0), np.where(rank > 0, energy / unit, 0.0)
+    return np.maximum(rank - smoothing * variance, 0.0), np.where(rank > 0, energy / unit, 0.0)
 
 
 def population(freedom: Floats, energy: Floats) -> tuple[float, float]:
-    """Degrees of freedom and mean of the gamma population that many amounts come from.
+    """Degrees of freedom and mean of the gamma population that many smoothing parameters come from.
 
-    Amounts of which ``freedom`` numbers with ``energy`` tell: the density of m e / f is Fisher's F
-    with f and a, largest in m where
+    With ``freedom`` numbers of ``energy`` for each: the density of m e / f is Fisher's F with f
+    and a, largest in m where
 
         m sum_t (f_t + a) e_t / (a + m e_t) = sum_t f_t,
 
     up to the weak prior of mean one.
     """
-    some = freedom > 1e-3
-    f, e, a = freedom[some], energy[some], _PULLS[:, None]
-    mean = np.full((len(a), 1), (f.sum() + _WEAKLY) / (e.sum() + _WEAKLY))
+    some, weak = freedom > tuning.LEAST_FREEDOM, tuning.WEAK_PRIOR
+    f, e, a = freedom[some], energy[some], tuning.PRIOR_FREEDOMS[:, None]
+    mean = np.full((len(a), 1), (f.sum() + weak) / (e.sum() + weak))
     for _ in range(50):
         shared = ((f + a) * e / (a + mean * e)).sum(axis=1, keepdims=True)
-        before, mean = mean, (f.sum() + _WEAKLY) / (shared + _WEAKLY)
+        before, mean = mean, (f.sum() + weak) / (shared + weak)
         if (np.abs(mean - before) <= 1e-3 * mean).all():
             break
     densities = (
@@ -237,12 +216,12 @@ def _equal(
     terms: TermSet, first: int, guess: float, fixed: float | None
 ) -> tuple[Floats, Floats, Floats]:
     units = roughness_units(terms)[first:]
-    amount = guess if fixed is None else fixed
-    return amount / units, np.full(len(units), min(amount, 1.0)), np.full(len(units), BENDING)
+    bend = guess if fixed is None else fixed
+    return bend / units, np.full(len(units), min(bend, 1.0)), np.full(len(units), tuning.BENDING)
 
 
 def roughness_units(terms: TermSet) -> Floats:
-    """Roughness of the smoothest curved shape of unit variance: the unit of a term's amount."""
+    """Roughness of the smoothest curved shape of unit variance: the unit of a term's parameter."""
     out = np.full(len(terms.terms), np.inf)
     bent = terms.rough > 0
     np.minimum.at(out, terms.owner[bent], terms.rough[bent])

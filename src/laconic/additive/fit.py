@@ -1,38 +1,27 @@
-"""Terms of a fitted additive model as users read them: names, axes, values, errors, importance."""
+"""Fit of the sparse additive model: axes, structure, choices on held-out rows, certified solution.
+
+The way of one fit: :func:`fit_additive` learns the axes, :func:`~laconic.additive.pairs.build`
+makes the structure of all rows, :mod:`laconic.additive.selection` chooses on held-out rows, and
+``_final`` solves the convex problem of the chosen terms to its certificate.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from laconic._typing import Floats, Ints
+from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
 from laconic.additive.evidence import Smoothness
-from laconic.additive.pairs import MANY_PAIRS, PairRule, build
+from laconic.additive.pairs import PairRule, build
 from laconic.additive.scan import EncodedTraining
-from laconic.additive.selection import (
-    Choice,
-    Choosing,
-    FoldPath,
-    HeldOutRows,
-    fold_tol,
-    probabilities,
-    ratios_below,
-)
+from laconic.additive.selection import Choice, FoldPath, Selection, held_out_proba, ratios_below
 from laconic.additive.solver import solve_additive
-from laconic.additive.structure import (
-    FEW_ROWS,
-    AdditivePlan,
-    Structure,
-    adaptive_weights,
-    near_start,
-    solve_at,
-    stepped_to,
-    support,
-)
+from laconic.additive.structure import AdditivePlan, Structure, Task, adaptive_weights, support
 from laconic.additive.terms import PairGrids, TermSet, pair_terms, single_terms, slot_masses
 from laconic.core.contract import Training
 from laconic.core.forms import AdditiveScore, SlotTerm, TermKind
@@ -41,7 +30,217 @@ from laconic.core.links import Link
 from laconic.core.solution import Solution
 from laconic.data.tables.axes import Axis
 from laconic.data.tables.columns import Table
-from laconic.data.tables.knots import CoarseAxis, EncodedRows, KnotRule, encode, learn_axes
+from laconic.data.tables.knots import CoarseAxis, KnotRule, encode, learn_axes
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """Validated parameters; None stands for "auto" and "cv"."""
+
+    classes: tuple[object, ...]
+    loss: TruncatedLogistic
+    C: float
+    group_penalty: float | None
+    smoothness: float | None
+    max_knots: int
+    pairs: int | None
+    max_terms: int | None
+    signs: tuple[int, ...]
+    costs: Floats | None
+    selection: str
+    relaxed: bool
+    tol: float
+    n_jobs: int | None
+
+    @property
+    def plan(self) -> AdditivePlan:
+        return AdditivePlan(
+            len(self.classes), self.loss, self.C, self.smoothness, self.signs, self.relaxed
+        )
+
+    def pair_rule(self, singles: TermSet, task: Task) -> PairRule:
+        grids, d = PairGrids(singles, task.weight), len(singles.terms)
+        possible = d * (d - 1) // 2
+        if self.pairs is not None:
+            return PairRule(grids, min(self.pairs, possible), forced=True)
+        most = max(tuning.LEAST_CANDIDATES, d if task.few_rows else tuning.MANY_PAIRS * d)
+        alone = self.group_penalty is not None
+        return PairRule(grids, min(possible, most, tuning.MOST_CANDIDATES), alone=alone)
+
+
+@dataclass(frozen=True)
+class TermPenalties:
+    """Penalties of one fitted term, kept so that the rest can be refitted after an edit."""
+
+    columns: tuple[int, ...]
+    bend: float
+    line: float
+    power: float
+    group: float
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """What a later refit needs: axes of the columns, and the penalties of the terms."""
+
+    axes: tuple[Axis, ...]
+    coarse: tuple[CoarseAxis, ...]
+    terms: tuple[TermPenalties, ...]
+
+
+@dataclass(frozen=True)
+class AdditiveFit:
+    """A fitted model: its form, its terms as users read them, path, certificate."""
+
+    form: AdditiveScore
+    terms: list[FittedTerm]
+    solution: Solution
+    record: FitRecord
+    group_penalty: float = np.nan
+    choice: Choice = field(default_factory=Choice)
+    held_out: Floats | None = None
+
+    @property
+    def path(self) -> dict[str, Floats]:
+        """Held-out losses along the group penalties; empty columns without cross-validation."""
+        points = self.choice.points
+        return {
+            "group_penalty": np.array([p.ratio for p in points]),
+            "loss": np.array([p.mean for p in points]),
+            "log_loss": np.array([p.log_loss for p in points]),
+            "n_terms": np.array([p.n_terms for p in points]),
+        }
+
+
+def fit_additive(
+    settings: FitSettings,
+    training: Training | EncodedTraining,
+    folds: Sequence[tuple[Ints, Ints]],
+    seed: int,
+) -> AdditiveFit:
+    """Everything from a table, or the encoded rows of a scan, to a certified additive form."""
+    task = Task(settings.plan, training.y, training.weight)
+    if isinstance(training, EncodedTraining):
+        encoded = training.encoded
+    else:
+        axes = learn_axes(training.table, task.weight, KnotRule(settings.max_knots))
+        encoded = encode(training.table, axes)
+    singles = single_terms(encoded, task.weight)
+    rows = _selection_rows(len(task.y), seed)
+    some, on_some = task, singles
+    if rows is not None:
+        some = replace(task, y=task.y[rows], weight=task.weight[rows])
+        on_some = singles.on(encoded.take(rows))
+    pairs = settings.pair_rule(on_some, some)
+    structure = build(some, on_some, pairs)
+    tests = _inside(folds, rows)
+    rule = settings.selection, settings.max_terms, settings.n_jobs
+    selection = Selection(some, tests, settings.costs, *rule)
+    choice = selection.choice(on_some, pairs, structure)
+    structure = _chosen(some, structure, choice)
+    choice = selection.followed(choice, structure)
+    ratio = choice.ratio if choice.points else settings.group_penalty or 0.0
+    if rows is not None:
+        # a group penalty grows like the root of the number of rows, its largest like the number
+        ratio *= float(np.sqrt(len(rows) / len(task.y)))
+        structure = _on_all_rows(structure, singles)
+    stepped = rows is None and settings.relaxed and settings.group_penalty is None
+    ratio, structure, solution = _final(settings, task, structure, ratio, stepped)
+    held_out = _held_out_proba(choice, rows, len(task.y)) if choice.points else None
+    fitted = _assembled(settings, training.table.names, task, structure, solution, choice.paths)
+    return replace(fitted, group_penalty=float(ratio), choice=choice, held_out=held_out)
+
+
+def _held_out_proba(choice: Choice, rows: Ints | None, n_rows: int) -> Floats:
+    """Probabilities of every row by the fold that did not see it; NaN where no fold held it out."""
+    order = np.concatenate([path.held_out for path in choice.paths])
+    proba = held_out_proba(np.concatenate([path.scores[0] for path in choice.paths], axis=1))
+    found = np.full((n_rows, proba.shape[1]), np.nan)
+    found[order if rows is None else rows[order]] = proba
+    return found
+
+
+def _selection_rows(n_rows: int, seed: int) -> Ints | None:
+    """Places of the rows that choices are made on; None for all."""
+    if n_rows <= tuning.SELECTION_ROWS:
+        return None
+    picked = np.random.default_rng(seed).choice(n_rows, tuning.SELECTION_ROWS, replace=False)
+    return np.sort(picked).astype(np.int64)
+
+
+def _inside(folds: Sequence[tuple[Ints, Ints]], rows: Ints | None) -> list[Ints]:
+    """Held-out rows of every fold, as places among the rows of the choice."""
+    if rows is None:
+        return [np.asarray(test) for _, test in folds]
+    return [np.flatnonzero(np.isin(rows, test)) for _, test in folds]
+
+
+def _chosen(task: Task, structure: Structure, choice: Choice) -> Structure:
+    """The structure at the chosen smoothness, fitted with its weak pairs or without them."""
+    weak = structure.weak.any()
+    now = structure.scaled(choice.factor).with_weak(choice.pair_smoothing if weak else np.inf)
+    if not choice.points:
+        return now
+    point = task.solve(now, 0.0, task.near_start(now, choice.guess), task.fold_tol).point
+    return replace(now, group_weights=adaptive_weights(now.terms, point), point=point)
+
+
+def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
+    """The same terms and smoothness on all rows, with the scores of the fit on some."""
+    terms, point = structure.terms.on(singles.rows), structure.point
+    smooth = replace(structure.smoothness, terms=terms)
+    scores = terms.scores(point.intercept, point.coordinates)
+    start = AdditivePoint(point.intercept, point.coordinates, scores)
+    return Structure(terms, smooth, structure.group_weights, start, structure.weak)
+
+
+def _final(
+    settings: FitSettings, task: Task, structure: Structure, ratio: float, stepped: bool
+) -> tuple[float, Structure, Solution]:
+    """The certified fit of the terms that the penalty leaves, and those terms.
+
+    ``stepped``: they are chosen as the folds chose theirs, by a step for each point of the path.
+    More rows than the folds had are not worth so many passes; one fit at the penalty is.
+    """
+    chosen, kept, point = _chosen_terms(settings, task, structure, ratio, stepped)
+    if len(kept):
+        structure = structure.part(kept, structure.point if settings.relaxed else point)
+    share = 0.0 if settings.relaxed and len(kept) else chosen
+    polish = len(task.y) <= tuning.POLISHED_ROWS
+    return chosen, structure, task.solve(structure, share, structure.point, settings.tol, polish)
+
+
+def _chosen_terms(
+    settings: FitSettings, task: Task, structure: Structure, ratio: float, stepped: bool
+) -> tuple[float, Ints, AdditivePoint]:
+    """Terms at ``ratio``; with ``max_terms``, at the least larger penalty that respects it."""
+
+    def at(share: float) -> tuple[Ints, AdditivePoint]:
+        found = task.solve(structure, share, structure.point, tuning.KEPT_TOL).point
+        return support(structure.terms, found), found
+
+    if stepped:
+        ratios = (*ratios_below(ratio), ratio) if ratio > 0.0 else ()
+        point = task.stepped(structure, ratios, structure.point)
+        kept = support(structure.terms, point)
+    else:
+        kept, point = at(ratio)
+    most = settings.max_terms
+    if most is None or len(kept) <= most:
+        return ratio, kept, point
+    low, high = max(ratio, tuning.LEAST_RATIO), 1.0
+    kept, point = at(high)
+    for _ in range(tuning.BISECTIONS):
+        middle = float(np.sqrt(low * high))
+        trial = at(middle)
+        if len(trial[0]) <= most:
+            high, (kept, point) = middle, trial
+        else:
+            low = middle
+    return high, kept, point
+
+
+# The fitted model as users read it.
 
 
 @dataclass(frozen=True)
@@ -91,23 +290,33 @@ class FittedTerm:
         return f"FittedTerm({self.name!r}, {self.kind}, importance={self.importance:.3g})"
 
 
-def edited_term(term: FittedTerm, values: ArrayLike) -> FittedTerm:
-    """The same term with other slot values, centred or not; its importance is measured again."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != term.values.shape and array.shape == term.values.shape[:-1]:
-        array = array[..., None]
-    if array.shape != term.values.shape:
-        raise ValueError(
-            f"values of term {term.name!r} must have shape {term.values.shape}, got {array.shape}."
-        )
-    form = SlotTerm(term.columns, term.axes, array)
-    return replace(term, form=form, importance=_spread(form.values, term.mass), errors=None)
+def _assembled(
+    settings: FitSettings,
+    names: Sequence[str],
+    task: Task,
+    structure: Structure,
+    solution: Solution,
+    folds: Sequence[FoldPath],
+) -> AdditiveFit:
+    terms, own, point = structure.terms, structure.smoothness, solution.point
+    masses, group = slot_masses(terms, task.weight), solution.details["problem"].group
+    found, places = fitted_terms(names, terms, point, masses, settings.signs, folds)
+    penalties = tuple(
+        TermPenalties(terms.terms[t].columns, *map(float, numbers))
+        for t in places
+        for numbers in [(own.bend[t], own.line[t], own.power[t], group[t])]
+    )
+    record = FitRecord(terms.rows.axes, terms.coarse, penalties)
+    form = _form(settings, point.intercept, found)
+    return AdditiveFit(form, found, replace(solution, point=None, details={}), record)
 
 
-def _spread(values: Floats, mass: Floats) -> float:
-    flat, share = values.reshape(-1, values.shape[-1]), mass.ravel() / max(mass.sum(), 1e-300)
-    centred = flat - share @ flat
-    return float(np.sqrt((share @ centred**2).mean()))
+def _form(settings: FitSettings, intercept: Floats, terms: Sequence[FittedTerm]) -> AdditiveScore:
+    link: Link = "logit"
+    if len(settings.classes) > 2:
+        # adding one number to all intercepts changes nothing: the mean is set to zero
+        link, intercept = "softmax", intercept - intercept.mean()
+    return AdditiveScore(settings.classes, intercept, tuple(t.form for t in terms), link)
 
 
 def fitted_terms(
@@ -132,14 +341,8 @@ def fitted_terms(
         shape = (*(axis.size for axis in term.axes), K)
         form = SlotTerm(tuple(names[j] for j in term.columns), term.axes, values.reshape(shape))
         errors = _jackknife(term.columns, folds)
-        out.append(
-            FittedTerm(
-                form,
-                float(norms[t]),
-                masses[t].reshape(shape[:-1]),
-                None if errors is None else errors.reshape(shape),
-            )
-        )
+        errors = None if errors is None else errors.reshape(shape)
+        out.append(FittedTerm(form, float(norms[t]), masses[t].reshape(shape[:-1]), errors))
     return out, [int(t) for t in order]
 
 
@@ -166,283 +369,23 @@ def _jackknife(columns: tuple[int, ...], folds: Sequence[FoldPath]) -> Floats | 
     return np.asarray(np.sqrt(spread * (len(stack) - 1) / len(stack)))
 
 
-# Fit of the sparse additive model: axes, choices on held-out rows, the certified solution.
+# Changes by hand.
 
 
-CHOICE_ROWS = 50_000
-"""Rows on which smoothness, pairs and group penalty are chosen; the final fit uses all of them."""
-
-_MOST_PAIRS = 600
-_CHOICE_TOL = 1e-3
-"""Relative gap of the fits that only tell which terms stay."""
-
-_POLISHED_ROWS = 1_000
-"""Up to here a few more Newton steps cost nothing and make results agree to many digits."""
-
-
-@dataclass(frozen=True)
-class FitSettings:
-    """Validated parameters; None stands for "auto" and "cv"."""
-
-    classes: tuple[object, ...]
-    loss: TruncatedLogistic
-    C: float
-    group_penalty: float | None
-    smoothness: float | None
-    max_knots: int
-    pairs: int | None
-    max_terms: int | None
-    signs: tuple[int, ...]
-    costs: Floats | None
-    selection: str
-    relaxed: bool
-    tol: float
-    n_jobs: int | None
-
-    @property
-    def plan(self) -> AdditivePlan:
-        return AdditivePlan(
-            len(self.classes), self.loss, self.C, self.smoothness, self.signs, self.relaxed
+def edited_term(term: FittedTerm, values: ArrayLike) -> FittedTerm:
+    """The same term with other slot values, centred or not; its importance is measured again."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != term.values.shape and array.shape == term.values.shape[:-1]:
+        array = array[..., None]
+    if array.shape != term.values.shape:
+        raise ValueError(
+            f"values of term {term.name!r} must have shape {term.values.shape}, got {array.shape}."
         )
-
-    def choosing(
-        self, held_out: HeldOutRows, rows: Ints | None, folds: Sequence[tuple[Ints, Ints]]
-    ) -> Choosing:
-        places = _inside(folds, rows)
-        return Choosing(self.plan, held_out, places, self.selection, self.max_terms, self.n_jobs)
-
-    def pair_rule(self, singles: TermSet, weight: Floats) -> PairRule:
-        grids, d = PairGrids(singles, weight), len(singles.terms)
-        possible = d * (d - 1) // 2
-        if self.pairs is not None:
-            return PairRule(grids, min(self.pairs, possible), forced=True)
-        most = d if len(weight) < FEW_ROWS else MANY_PAIRS * d
-        alone = self.group_penalty is not None
-        return PairRule(grids, min(possible, max(10, most), _MOST_PAIRS), alone=alone)
-
-
-@dataclass(frozen=True)
-class TermAmounts:
-    """Penalties of one fitted term, kept so that the rest can be refitted after an edit."""
-
-    columns: tuple[int, ...]
-    bend: float
-    line: float
-    power: float
-    group: float
-
-
-@dataclass(frozen=True)
-class FitRecord:
-    """What a later refit needs: axes of the columns, and the penalties of the terms."""
-
-    axes: tuple[Axis, ...]
-    coarse: tuple[CoarseAxis, ...]
-    terms: tuple[TermAmounts, ...]
-
-
-@dataclass(frozen=True)
-class AdditiveFit:
-    form: AdditiveScore
-    terms: list[FittedTerm]
-    path: dict[str, Floats]
-    group_penalty: float
-    solution: Solution
-    record: FitRecord
-    pair_amount: float = np.inf
-    smoothness_factor: float = 1.0
-    held_out: Floats | None = None
-
-
-def fit_additive(
-    settings: FitSettings,
-    training: Training | EncodedTraining,
-    folds: Sequence[tuple[Ints, Ints]],
-    seed: int,
-) -> AdditiveFit:
-    """Everything from a table, or the encoded rows of a scan, to a certified additive form."""
-    y, weight = training.y, training.weight
-    if isinstance(training, EncodedTraining):
-        encoded = training.encoded
-    else:
-        axes = learn_axes(training.table, weight, KnotRule(settings.max_knots))
-        encoded = encode(training.table, axes)
-    singles = single_terms(encoded, weight)
-    few, rows = _choice_rows(singles.rows, seed)
-    on_few = singles if rows is None else singles.on(few)
-    some = slice(None) if rows is None else rows
-    rule = settings.pair_rule(on_few, weight[some])
-    structure = build(settings.plan, on_few, y[some], weight[some], rule)
-    choosing = settings.choosing(HeldOutRows(y[some], weight[some], settings.costs), rows, folds)
-    choice = choosing.choice(on_few, rule, structure)
-    structure = structure.scaled(choice.factor)
-    structure = _at_amount(settings, structure, choice, y[some], weight[some])
-    choice = choosing.followed(choice, structure)
-    ratio = choice.ratio if choice.points else settings.group_penalty or 0.0
-    if rows is not None:
-        ratio *= float(np.sqrt(len(rows) / len(y)))
-        structure = _on_all_rows(structure, singles)
-    stepped = rows is None and settings.relaxed and settings.group_penalty is None
-    ratio, structure, solution = _final(settings, structure, y, weight, ratio, stepped)
-    fitted = _assembled(settings, training.table.names, structure, solution, ratio, weight, choice)
-    held_out = _held_out_proba(choice, rows, len(y)) if choice.points else None
-    return replace(
-        fitted, pair_amount=choice.amount, smoothness_factor=choice.factor, held_out=held_out
-    )
-
-
-def _held_out_proba(choice: Choice, rows: Ints | None, n_rows: int) -> Floats:
-    """Probabilities of every row by the fold that did not see it; NaN where no fold held it out."""
-    order = np.concatenate([path.held_out for path in choice.paths])
-    proba = probabilities(np.concatenate([path.scores[0] for path in choice.paths], axis=1))
-    found = np.full((n_rows, proba.shape[1]), np.nan)
-    found[order if rows is None else rows[order]] = proba
-    return found
-
-
-def _choice_rows(rows: EncodedRows, seed: int) -> tuple[EncodedRows, Ints | None]:
-    if rows.n_rows <= CHOICE_ROWS:
-        return rows, None
-    picked = np.random.default_rng(seed).choice(rows.n_rows, CHOICE_ROWS, replace=False)
-    picked = np.sort(picked).astype(np.int64)
-    return rows.take(picked), picked
-
-
-def _inside(folds: Sequence[tuple[Ints, Ints]], rows: Ints | None) -> list[Ints]:
-    """Held-out rows of every fold, as places among the rows of the choice."""
-    if rows is None:
-        return [np.asarray(test) for _, test in folds]
-    return [np.flatnonzero(np.isin(rows, test)) for _, test in folds]
-
-
-def _at_amount(
-    settings: FitSettings, structure: Structure, choice: Choice, y: Ints, weight: Floats
-) -> Structure:
-    """The structure, fitted with its weak pairs at the chosen amount, or without them."""
-    now = structure.at_amount(choice.amount if structure.weak.any() else np.inf)
-    if not choice.points:
-        return now
-    start = near_start(settings.plan, now, y, weight, choice.guess)
-    point = solve_at(settings.plan, now, y, weight, 0.0, start, fold_tol(y)).point
-    return replace(now, group_weights=adaptive_weights(now.terms, point), point=point)
-
-
-def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
-    """The same terms and amounts on all rows, with the scores of the fit on the few."""
-    from laconic.additive._numba_rows import score_change
-
-    terms = structure.terms.on(singles.rows)
-    point = structure.point
-    scores = np.empty((len(point.intercept), singles.rows.n_rows))
-    work = np.flatnonzero(terms.rank > 0)
-    score_change(*terms.packed, work, point.coordinates, point.intercept, scores)
-    smooth = replace(structure.smoothness, terms=terms)
-    start = AdditivePoint(point.intercept, point.coordinates, scores)
-    return Structure(terms, smooth, structure.group_weights, start, structure.weak)
-
-
-def _final(
-    settings: FitSettings,
-    structure: Structure,
-    y: Ints,
-    weight: Floats,
-    ratio: float,
-    stepped: bool,
-) -> tuple[float, Structure, Solution]:
-    """The certified fit of the terms that the penalty leaves, and those terms.
-
-    ``stepped``: they are chosen as the folds chose theirs, by a step for each point of the path.
-    More rows than the folds had are not worth so many passes; one fit at the penalty is.
-    """
-    chosen, kept, point = _chosen_terms(settings, structure, y, weight, ratio, stepped)
-    if len(kept):
-        structure = structure.part(kept, structure.point if settings.relaxed else point)
-    share = 0.0 if settings.relaxed and len(kept) else chosen
-    polish = len(y) <= _POLISHED_ROWS
-    solution = solve_at(
-        settings.plan, structure, y, weight, share, structure.point, settings.tol, polish
-    )
-    return chosen, structure, solution
-
-
-def _chosen_terms(
-    settings: FitSettings,
-    structure: Structure,
-    y: Ints,
-    weight: Floats,
-    ratio: float,
-    stepped: bool,
-) -> tuple[float, Ints, AdditivePoint]:
-    """Terms at ``ratio``; with ``max_terms``, at the least larger penalty that respects it."""
-
-    def at(share: float) -> tuple[Ints, AdditivePoint]:
-        found = solve_at(
-            settings.plan, structure, y, weight, share, structure.point, _CHOICE_TOL
-        ).point
-        return support(structure.terms, found), found
-
-    if stepped:
-        ratios = (*ratios_below(ratio), ratio) if ratio > 0.0 else ()
-        point = stepped_to(settings.plan, structure, y, weight, ratios, structure.point)
-        kept = support(structure.terms, point)
-    else:
-        kept, point = at(ratio)
-    most = settings.max_terms
-    if most is None or len(kept) <= most:
-        return ratio, kept, point
-    low, high = max(ratio, 1e-6), 1.0
-    kept, point = at(high)
-    for _ in range(14):
-        middle = float(np.sqrt(low * high))
-        trial = at(middle)
-        if len(trial[0]) <= most:
-            high, (kept, point) = middle, trial
-        else:
-            low = middle
-    return high, kept, point
-
-
-def _assembled(
-    settings: FitSettings,
-    names: Sequence[str],
-    structure: Structure,
-    solution: Solution,
-    ratio: float,
-    weight: Floats,
-    choice: Choice,
-) -> AdditiveFit:
-    terms, point, points = structure.terms, solution.point, choice.points
-    masses = slot_masses(terms, weight)
-    found, places = fitted_terms(names, terms, point, masses, settings.signs, choice.paths)
-    problem = solution.details["problem"]
-    amounts = tuple(
-        TermAmounts(
-            terms.terms[t].columns,
-            float(structure.smoothness.bend[t]),
-            float(structure.smoothness.line[t]),
-            float(structure.smoothness.power[t]),
-            float(problem.group[t]),
-        )
-        for t in places
-    )
-    path = {
-        "group_penalty": np.array([p.ratio for p in points]),
-        "loss": np.array([p.mean for p in points]),
-        "log_loss": np.array([p.log_loss for p in points]),
-        "n_terms": np.array([p.n_terms for p in points]),
-    }
-    record = FitRecord(terms.rows.axes, terms.coarse, amounts)
-    form = _form(settings, point.intercept, found)
-    solution = replace(solution, point=None, details={})
-    return AdditiveFit(form, found, path, float(ratio), solution, record)
-
-
-def _form(settings: FitSettings, intercept: Floats, terms: Sequence[FittedTerm]) -> AdditiveScore:
-    link: Link = "logit"
-    if len(settings.classes) > 2:
-        # adding one number to all intercepts changes nothing: the mean is set to zero
-        link, intercept = "softmax", intercept - intercept.mean()
-    return AdditiveScore(settings.classes, intercept, tuple(t.form for t in terms), link)
+    form = SlotTerm(term.columns, term.axes, array)
+    flat, share = array.reshape(-1, array.shape[-1]), term.mass.ravel()
+    share = share / max(share.sum(), 1e-300)
+    importance = float(np.sqrt((share @ (flat - share @ flat) ** 2).mean()))
+    return replace(term, form=form, importance=importance, errors=None)
 
 
 def refit_rest(
@@ -458,34 +401,24 @@ def refit_rest(
     K = 1 if len(settings.classes) == 2 else len(settings.classes)
     rows = encode(table, record.axes)
     singles = single_terms(rows, weight, coarse=record.coarse)
-    amounts = [a for t, a in enumerate(record.terms) if t != fixed]
-    pairs = [a.columns for a in amounts if len(a.columns) == 2]
+    own = [a for t, a in enumerate(record.terms) if t != fixed]
+    pairs = [a.columns for a in own if len(a.columns) == 2]
     grids = dict(zip(pairs, pair_terms(singles, pairs, weight), strict=True))
-    terms = TermSet(
-        rows,
-        singles.coarse,
-        tuple(
-            grids[a.columns] if len(a.columns) == 2 else singles.terms[a.columns[0]]
-            for a in amounts
-        ),
-    )
-    smooth = Smoothness(
-        terms,
-        np.array([a.bend for a in amounts]),
-        np.array([a.line for a in amounts]),
-        np.array([a.power for a in amounts]),
-    )
-    group = np.array([a.group for a in amounts])
-    problem = settings.plan.problem(terms, y, weight, smooth.diagonal(), group)
+    both = (grids.get(a.columns, singles.terms[a.columns[0]]) for a in own)
+    terms = TermSet(rows, singles.coarse, tuple(both))
+    parts = ([getattr(a, name) for a in own] for name in ("bend", "line", "power", "group"))
+    bend, line, power, group = map(np.array, parts)
+    smooth = Smoothness(terms, bend, line, power)
+    problem = Task(settings.plan, y, weight).problem(terms, smooth.diagonal(), group)
     scores = np.zeros((K, len(y)))
     if fixed is not None:
         scores += fitted[fixed].form.contribution(table).T
     start = AdditivePoint(np.zeros(K), np.zeros((K, terms.n_coordinates)), scores)
-    solution = solve_additive(problem, start, tol=settings.tol, max_iter=200)
+    solution = solve_additive(problem, start, tol=settings.tol, max_iter=tuning.MOST_STEPS)
     found, places = fitted_terms(
         table.names, terms, solution.point, slot_masses(terms, weight), settings.signs
     )
-    kept = [amounts[t] for t in places]
+    kept = [own[t] for t in places]
     if fixed is not None:
         found.append(fitted[fixed])
         kept.append(record.terms[fixed])
@@ -493,4 +426,4 @@ def refit_rest(
         found, kept = [found[t] for t in order], [kept[t] for t in order]
     form = _form(settings, solution.point.intercept, found)
     new = replace(record, terms=tuple(kept))
-    return AdditiveFit(form, found, {}, np.nan, replace(solution, point=None, details={}), new)
+    return AdditiveFit(form, found, replace(solution, point=None, details={}), new)

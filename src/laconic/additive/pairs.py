@@ -1,4 +1,14 @@
-"""Which pairs of columns deserve a grid: second-order gains from 2-D tables at the current fit."""
+"""From rows to the structure of a sparse additive model: smooth single terms, then their pairs.
+
+Cross-validation repeats all of :func:`build` in every fold: columns and pairs are screened again,
+weights learned again, so that held-out rows know nothing of the choice they are used for.
+
+Pairs are screened by second-order gains from two-way tables at the fit of the single terms. Those
+with enough evidence of their own are *strong*. Hundreds of pairs can each show too little to be
+sure of and still matter as a whole: the next best are *weak* and share one smoothing parameter.
+Choosing the best looking ones first would make any evidence for them too good; the evidence of all
+of them at once (:func:`together_smoothing`) does not have that fault.
+"""
 
 from __future__ import annotations
 
@@ -11,53 +21,176 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, solve_triangular
 
 from laconic._typing import Floats, Ints
+from laconic.additive import tuning
 from laconic.additive.criterion import (
-    AdditivePoint,
+    curvature_blocks,
     largest_group_penalty,
     loss_slopes,
     slopes_by_term,
 )
-from laconic.additive.evidence import WANDERING, Smoothness, roughness_units
+from laconic.additive.evidence import Smoothness, roughness_units
 from laconic.additive.solver import solve_additive
 from laconic.additive.structure import (
-    FEW_ROWS,
-    GUESS_TOL,
-    AdditivePlan,
     Stage,
     Structure,
+    Task,
     adaptive_weights,
-    solve_at,
+    extended_to,
     term_norms,
-    widened_to,
 )
 from laconic.additive.terms import PairGrids, Term, TermSet
-from laconic.core.gray_zone import TruncatedLogistic
-
-_RIDGE = 1.0
-
-_FEW_LEVELS = 2.0
-"""Levels of a column, but for the first, up to which one matrix product is faster than tables."""
-
-_AMOUNTS = 10.0 ** np.arange(-2.0, 4.5, 0.5)
-"""Amounts of smoothness, in units of the term, at which evidence is looked at."""
-
-_EMPTY = 1e-12
-"""Share of all curvature below which a difference of sums is zero."""
 
 
-def coarse_cells(terms: TermSet, columns: NDArray[np.int64]) -> NDArray[np.uint8]:
+def build(task: Task, singles: TermSet, pairs: PairRule, guess: Sequence[Stage] = ()) -> Structure:
+    """Terms, smoothness and group weights from the rows of ``singles``.
+
+    ``guess`` are the stages of a structure on (nearly) the same rows: where the search starts.
+    """
+    fixed = task.plan.smoothness
+    guess = guess if fixed is None else ()
+    first = Smoothness.start(singles.subset(wide_screen(task, singles)), fixed, task.few_rows)
+    stage = task.guided_fit(first, guess[0]) if guess else task.evidence_fit(first)
+    stages = [stage]
+    found = pairs.candidates(task, singles, stage)
+    if found.strong:
+        terms = stage.smoothness.terms.extended(found.strong)
+        first = stage.smoothness.extended(terms, fixed, found.smoothing)
+        if len(guess) > 1:
+            stage = task.guided_fit(first, guess[1])
+        else:
+            start = extended_to(stage.point, terms)
+            stage = task.evidence_fit(first, start, tuning.PAIR_STEPS)
+        stages.append(stage)
+    terms = stage.smoothness.terms.extended(found.weak)
+    smooth, point = stage.smoothness.extended(terms, fixed), extended_to(stage.point, terms)
+    weak = np.arange(len(terms.terms)) >= len(terms.terms) - len(found.weak)
+    weights = adaptive_weights(terms, point)
+    return Structure(terms, smooth, weights, point, weak, tuple(stages), found.together)
+
+
+def wide_screen(task: Task, singles: TermSet) -> list[int]:
+    """Terms to keep: all of them, or those that enter first on a path with equal weights."""
+    seen = np.flatnonzero(singles.rank > 0)
+    if len(seen) <= tuning.WIDE:
+        return [int(t) for t in seen]
+    smooth = Smoothness.start(singles, tuning.WIDE_SMOOTHING)
+    problem = task.plain.problem(singles, smooth.diagonal())
+    ones = np.ones(len(singles.terms))
+    top = largest_group_penalty(problem, ones)
+    point, kept = None, seen[:0]
+    for share in tuning.WIDE_SHARES:
+        at = replace(problem, group=share * top * ones)
+        point = solve_additive(at, point, tol=tuning.WIDE_TOL).point
+        on = np.flatnonzero(problem.penalty.norms(point.coordinates) > 0)
+        if len(on) > tuning.WIDE_KEPT and len(kept):
+            break
+        kept = on
+    return [int(t) for t in kept]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Strong pairs with first guesses of their smoothing parameters, weak pairs, and the parameter
+    that all pairs ``together`` ask for."""
+
+    strong: tuple[Term, ...] = ()
+    smoothing: Floats | None = None
+    weak: tuple[Term, ...] = ()
+    together: float = np.inf
+
+
+@dataclass(frozen=True)
+class PairRule:
+    """Which pairs become terms: the ``most`` with the largest gain at most.
+
+    All of them are strong if ``forced``, else those whose Bayes factor exceeds the number of pairs
+    that were looked at, to the power ``PAIR_EVIDENCE``. Strong pairs have their own smoothness. The
+    others, unless ``forced`` or ``alone``, are weak. ``together`` is their parameter where it is
+    known; None lets few rows choose it by evidence.
+    """
+
+    grids: PairGrids
+    most: int
+    forced: bool = False
+    alone: bool = False
+    together: float | None = None
+
+    def candidates(self, task: Task, singles: TermSet, stage: Stage) -> Candidates:
+        """From a fit of the single terms."""
+        if self.most == 0:
+            return Candidates()
+        slopes, curves = _informed_slopes(task, stage)
+        columns = self._columns(task, stage)
+        pairs, gains = screen_pairs(singles, columns, slopes, curves)
+
+        def factors(of: tuple[Term, ...]) -> Floats:
+            return log_bayes_factors(singles.extended(of), len(singles.terms), slopes, curves)
+
+        if self.forced:
+            more = self.grids(pairs[: int((gains[: self.most] > 0).sum())])
+            return Candidates(more, best_smoothing(factors(more)))
+        every = self._every(singles, columns, len(pairs), float(task.weight.sum()))
+        together = self.together
+        if together is None:
+            plan = task.plan
+            asked = plan.smoothness is None and not (every or self.alone or any(plan.signs))
+            together = together_smoothing(stage.smoothness, slopes, curves) if asked else np.inf
+        most = self.most if together == np.inf else tuning.MOST_CANDIDATES
+        more = self.grids(pairs if every else pairs[: int((gains[:most] > 0).sum())])
+        if together < np.inf:
+            most = tuning.TOGETHER_PAIRS * len(stage.smoothness.terms.terms)
+            more = largest_beside_all(task, stage, more, together, most)
+        table = factors(more)
+        needed = tuning.PAIR_EVIDENCE * np.log(max(1, len(pairs)))
+        strong = table.max(axis=1, initial=-np.inf) > needed
+        weak = ~strong & np.isfinite(table).all(axis=1) & (not self.alone)
+        parts = tuple(compress(more, strong)), tuple(compress(more, weak))
+        return Candidates(parts[0], best_smoothing(table[strong]), parts[1], together)
+
+    @staticmethod
+    def _columns(task: Task, stage: Stage) -> Ints:
+        """Columns without a sign, those with the largest spread if they are very many."""
+        base = stage.smoothness.terms
+        norms = term_norms(base, stage.point)
+        free = [t for t, term in enumerate(base.terms) if task.plan.sign_of(term.columns) == 0]
+        best = sorted(free, key=lambda t: -norms[t])[: tuning.PAIR_COLUMNS]
+        return np.array(sorted(base.terms[t].columns[0] for t in best), dtype=np.int64)
+
+    def _every(self, singles: TermSet, columns: Ints, n_pairs: int, total_weight: float) -> bool:
+        """So few pairs of so few cells that the rows can tell all of them at once."""
+        if self.alone or n_pairs > tuning.FEW_PAIRS:
+            return False
+        most = [min(singles.coarse[j].axis.size - 1, singles.rank[j]) for j in columns]
+        cells = np.array(most, dtype=float)
+        freedom = cells.sum() + 0.5 * (cells.sum() ** 2 - (cells**2).sum())
+        return bool(tuning.ROWS_A_NUMBER * freedom <= total_weight)
+
+
+def _informed_slopes(task: Task, stage: Stage) -> tuple[Floats, Floats]:
+    """Slopes and curvatures of the plain likelihood at the point, for evidence from one step.
+
+    One row that is badly wrong has a large slope and hardly any curvature: averaged with the
+    empirical information, the square of the slope, it cannot make a pair on its own.
+    """
+    terms, weight = stage.smoothness.terms, task.weight
+    problem = task.plain.problem(terms, np.zeros(terms.n_coordinates))
+    slopes, curves = loss_slopes(problem, stage.point.scores)
+    return slopes, 0.5 * (curves + slopes**2 / np.where(weight > 0, weight, 1.0))
+
+
+def coarse_cells(terms: TermSet, columns: Ints) -> NDArray[np.uint8]:
     """Nearest coarse slot of every row, for some columns."""
     out = np.empty((len(columns), terms.rows.n_rows), dtype=np.uint8)
     for k, j in enumerate(columns):
-        slot, way = terms.rows.column(int(j))
+        slot, fraction = terms.rows.column(int(j))
         coarse = terms.coarse[j]
-        place = coarse.base[slot] + coarse.step[slot] * way
+        place = coarse.base[slot] + coarse.step[slot] * fraction
         out[k] = coarse.index[slot] + (place > 0.5)
     return out
 
 
 def screen_pairs(
-    terms: TermSet, columns: NDArray[np.int64], slopes: Floats, curves: Floats
+    terms: TermSet, columns: Ints, slopes: Floats, curves: Floats
 ) -> tuple[list[tuple[int, int]], Floats]:
     """All pairs of ``columns`` by decreasing gain, and the gains."""
     if len(columns) < 2:
@@ -73,16 +206,15 @@ def screen_pairs(
     return pairs, gains[first, second]
 
 
-def all_gains(
-    cells: NDArray[np.uint8], sizes: NDArray[np.int64], slopes: Floats, curves: Floats
-) -> Floats:
+def all_gains(cells: NDArray[np.uint8], sizes: Ints, slopes: Floats, curves: Floats) -> Floats:
     """Gain of every pair a < b: table by table, or all tables in one product of few levels."""
     from laconic.additive._numba_blocks import add_gains_of_tables, pair_gains
 
+    ridge = tuning.GAIN_RIDGE
     gains = np.zeros((len(sizes), len(sizes)))
     start = (np.cumsum(sizes - 1) - (sizes - 1)).astype(np.int64)
-    if float((sizes - 1).sum()) > _FEW_LEVELS * len(sizes):
-        pair_gains(cells, sizes, slopes, curves, _RIDGE, gains)
+    if float((sizes - 1).sum()) > tuning.FEW_LEVELS * len(sizes):
+        pair_gains(cells, sizes, slopes, curves, ridge, gains)
         return gains
     is_level = np.ones((int((sizes - 1).sum()) + 1, cells.shape[1]))
     for j, size in enumerate(sizes):
@@ -90,12 +222,12 @@ def all_gains(
         is_level[start[j] : start[j] + size - 1] = cells[j] == levels
     for slope, curve in zip(slopes, curves, strict=True):
         G, H = (is_level * slope) @ is_level.T, (is_level * curve) @ is_level.T
-        add_gains_of_tables(G, H, start, sizes, _EMPTY * H[-1, -1], _RIDGE, gains)
+        add_gains_of_tables(G, H, start, sizes, tuning.EMPTY_CELL * H[-1, -1], ridge, gains)
     return gains
 
 
 def log_bayes_factors(terms: TermSet, first: int, slopes: Floats, curves: Floats) -> Floats:
-    """log of (evidence with the term / evidence without it) at every one of ``_AMOUNTS``.
+    """log of (evidence with the term / evidence without it) at every one of ``PAIR_GRID``.
 
     One row for each term from ``first`` on; -inf for terms that no row sees.
 
@@ -104,104 +236,99 @@ def log_bayes_factors(terms: TermSet, first: int, slopes: Floats, curves: Floats
     the diagonal of H, where the basis is nearly orthogonal. R is the roughness to the middle
     power: a pair may turn out to bend slowly or not.
     """
-    from laconic.additive._numba_solver import curvature_blocks
-
-    rows, packed = terms.packed
+    grid = tuning.PAIR_GRID
     work = np.arange(first, len(terms.terms))
+    out = np.full((len(work), len(grid)), -np.inf)
     if len(work) == 0:
-        return np.zeros((0, len(_AMOUNTS)))
+        return out
     theta = slopes_by_term(terms, slopes, work)
-    K, rank = len(slopes), packed.rank[work]
-    H_start = np.concatenate([[0], np.cumsum(K * rank**2)]).astype(np.int64)
-    H = np.empty(H_start[-1])
-    pad = int((packed.size[work] + packed.width[work] + 2).max())
-    curvature_blocks(rows, packed, work, curves, H, H_start, np.empty(pad * pad))
+    blocks = curvature_blocks(*terms.packed, work, curves)
     units = roughness_units(terms)
-    out = np.full((len(work), len(_AMOUNTS)), -np.inf)
     for w, t in enumerate(work):
-        r, s = int(rank[w]), int(packed.start[t])
+        r, s = int(terms.rank[t]), int(terms.start[t])
         if r == 0:
             continue
-        blocks = H[H_start[w] : H_start[w + 1]].reshape(K, r, r)
-        h = np.diagonal(blocks, axis1=1, axis2=2)
-        rough = (np.maximum(terms.rough[s : s + r], units[t]) / units[t]) ** WANDERING
-        prior = _AMOUNTS[:, None, None] * rough
+        h = np.diagonal(blocks.of(w, len(slopes), r), axis1=1, axis2=2)
+        rough = (np.maximum(terms.rough[s : s + r], units[t]) / units[t]) ** tuning.WANDERING
+        prior = grid[:, None, None] * rough
         value = theta[:, s : s + r] ** 2 / (h + prior) - np.log1p(h / prior)
         out[w] = 0.5 * value.sum(axis=(1, 2))
     return out
 
 
-def best_amounts(log_factors: Floats) -> Floats:
-    """The amount with the largest Bayes factor of every term."""
-    return np.asarray(_AMOUNTS[log_factors.argmax(axis=1)])
+def best_smoothing(log_factors: Floats) -> Floats:
+    """The smoothing parameter with the largest Bayes factor of every term."""
+    return np.asarray(tuning.PAIR_GRID[log_factors.argmax(axis=1)])
 
 
-# Are the pairs of columns worth something all together? One number, from all of them at once.
-#
-# Hundreds of pairs can each tell too little to be sure of and still matter as a whole. Choosing the
-# best looking ones first would make any evidence for them too good; taking all of them does not.
-# The prior of their sum is a product: with k_a the covariance of a smooth function of column a,
-# unit variance for its linear part and for its smoothest bend,
-#
-#     K = sum_{a < b} k_a k_b = (1/2) [(sum_a k_a)^2 - sum_a k_a^2]        (entry by entry),
-#
-# so that no pair has to be built. At the fit without pairs, with slopes s and curvatures h of the
-# rows and K_0 the prior covariance of the terms in it, which may move, the log of the ratio of
-# marginal likelihoods with and without pairs of covariance K / l is
-#
-#     (1/2) s'(l K^-1 + (H^-1 + K_0)^-1)^-1 s - (1/2) log [det B_l / det B_0],
-#     B_l = I + H^(1/2) (K_0 + K / l) H^(1/2).
+def largest_beside_all(
+    task: Task, stage: Stage, pairs: tuple[Term, ...], smoothing: float, most: int
+) -> tuple[Term, ...]:
+    """The ``most`` pairs with the largest spread in a fit of all of them at one common parameter.
+
+    Beside all others a pair shows what only it tells; alone also what others tell better.
+    """
+    smooth = stage.smoothness
+    n, d = len(pairs), len(smooth.terms.terms)
+    if n <= most:
+        return pairs
+    terms = smooth.terms.extended(pairs)
+    wider, weak = smooth.extended(terms, task.plan.smoothness), np.arange(d + n) >= d
+    start = extended_to(stage.point, terms)
+    now = Structure(terms, wider, np.ones(d + n), start, weak).with_weak(smoothing)
+    found = task.solve(now, 0.0, now.point, tuning.GUESS_TOL).point
+    largest = np.argsort(-term_norms(terms, found)[d:], kind="stable")[:most]
+    return tuple(pairs[k] for k in np.sort(largest))
 
 
-AMOUNTS = (3200.0, 800.0, 200.0, 50.0)
-"""Precisions l of the pairs that are compared."""
+def together_smoothing(smooth: Smoothness, slopes: Floats, curves: Floats) -> float:
+    """Common smoothing parameter of the pairs; infinite when they are not worth it.
 
-MOST_ROWS = 1_200
-"""The matrices have a row and a column for each row: with more rows held-out losses tell better."""
-
-_CLEARLY = 0.5
-"""Nats by which pairs must win."""
-
-_KEPT_SHARE = 0.25
-"""Some pairs, on grids that ask for smoothness once more, stand in for all: they get this share."""
-
-_FLAT = 1e3
-"""Prior variance of the intercept."""
-
-_ROUGHEST = 100.0
-"""Coordinates so much rougher than the smoothest bend add nothing to a covariance."""
-
-
-def amount_together(terms: TermSet, diagonal: Floats, slopes: Floats, curves: Floats) -> float:
-    """Common amount of smoothness of the pairs; infinite when they are not worth it.
-
-    ``terms`` are those of single columns with precisions ``diagonal``; ``slopes`` and ``curves``,
-    (scores, rows), belong to their fit. Only for one score and few rows, infinite elsewhere.
+    ``slopes`` and ``curves``, (scores, rows), belong to the fit of single columns with ``smooth``.
+    Only for one score and few rows, infinite elsewhere.
     """
     seen = np.flatnonzero(curves[0] > 0)
-    if len(slopes) > 1 or len(seen) > MOST_ROWS or len(terms.terms) < 2:
+    if len(slopes) > 1 or len(seen) > tuning.TOGETHER_ROWS or len(smooth.terms.terms) < 2:
         return np.inf
-    gains = log_bayes_factors_together(terms, diagonal, slopes[0, seen], curves[0, seen], seen)
+    diagonal = smooth.diagonal()
+    gains = log_bayes_factors_together(
+        smooth.terms, diagonal, slopes[0, seen], curves[0, seen], seen
+    )
     best = int(np.argmax(gains))
-    return _KEPT_SHARE * AMOUNTS[best] if gains[best] > _CLEARLY else np.inf
+    if gains[best] <= tuning.TOGETHER_MARGIN:
+        return np.inf
+    return tuning.TOGETHER_SHARE * tuning.TOGETHER_GRID[best]
 
 
 def log_bayes_factors_together(
-    terms: TermSet, diagonal: Floats, slope: Floats, curve: Floats, seen: NDArray[np.int64]
+    terms: TermSet, diagonal: Floats, slope: Floats, curve: Floats, seen: Ints
 ) -> Floats:
-    """log of (evidence with all pairs / evidence without), for every one of ``AMOUNTS``."""
+    """log of (evidence with all pairs / evidence without), for every one of ``TOGETHER_GRID``.
+
+    The prior of their sum is a product: with k_a the covariance of a smooth function of column a,
+    unit variance for its linear part and for its smoothest bend,
+
+        K = sum_{a < b} k_a k_b = (1/2) [(sum_a k_a)^2 - sum_a k_a^2]        (entry by entry),
+
+    so that no pair has to be built. At the fit without pairs, with slopes s and curvatures h of
+    the rows and K_0 the prior covariance of the terms in it, which may move, the log of the ratio
+    of marginal likelihoods with and without pairs of covariance K / l is
+
+        (1/2) s'(l K^-1 + (H^-1 + K_0)^-1)^-1 s - (1/2) log [det B_l / det B_0],
+        B_l = I + H^(1/2) (K_0 + K / l) H^(1/2).
+    """
     rows = dense_coordinates(terms)[:, seen]
     covariance = product_covariance(terms, rows)
     root = np.sqrt(curve)
-    own = (rows.T / diagonal) @ rows + _FLAT
+    own = (rows.T / diagonal) @ rows + tuning.FLAT
     without = np.eye(len(root)) + root[:, None] * own * root
-    told, weighted = covariance @ slope, root[:, None] * covariance * root
+    response, weighted = covariance @ slope, root[:, None] * covariance * root
     base = _log_determinant(cho_factor(without, lower=True)[0])
-    out = np.empty(len(AMOUNTS))
-    for i, amount in enumerate(AMOUNTS):
-        factor = cho_factor(without + weighted / amount, lower=True, overwrite_a=True)[0]
-        left = solve_triangular(factor, root * told / amount, lower=True)
-        fit = slope @ told / amount - left @ left
+    out = np.empty(len(tuning.TOGETHER_GRID))
+    for i, precision in enumerate(tuning.TOGETHER_GRID):
+        factor = cho_factor(without + weighted / precision, lower=True, overwrite_a=True)[0]
+        left = solve_triangular(factor, root * response / precision, lower=True)
+        fit = slope @ response / precision - left @ left
         out[i] = 0.5 * (fit - _log_determinant(factor) + base)
     return out
 
@@ -213,7 +340,7 @@ def product_covariance(terms: TermSet, rows: Floats) -> Floats:
     total = np.zeros((rows.shape[1], rows.shape[1]))
     squares = np.zeros_like(total)
     for t in range(len(terms.terms)):
-        own = (terms.owner == t) & (relative < _ROUGHEST)
+        own = (terms.owner == t) & (relative < tuning.ROUGHEST)
         if own.any():
             part = (rows[own].T / relative[own]) @ rows[own]
             total += part
@@ -232,263 +359,3 @@ def dense_coordinates(terms: TermSet) -> Floats:
 
 def _log_determinant(factor: Floats) -> float:
     return 2.0 * float(np.log(np.diag(factor)).sum())
-
-
-# Which pairs of columns become terms of a sparse additive model.
-
-
-MANY_PAIRS, TOGETHER_PAIRS = 2, 3
-"""Candidate pairs for each column where the rows can tell so many; and where all of them together
-are known to be worth something."""
-
-_TOGETHER_MOST = 600
-_PAIR_COLUMNS = 120
-_PAIR_EVIDENCE = 1.5
-_FEW_PAIRS = 45
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Strong pairs with first guesses of their amounts, weak pairs, and the amount that all pairs
-    ``together`` ask for."""
-
-    strong: tuple[Term, ...] = ()
-    amounts: Floats | None = None
-    weak: tuple[Term, ...] = ()
-    together: float = np.inf
-
-
-@dataclass(frozen=True)
-class PairRule:
-    """Which pairs become terms: the ``most`` with the largest gain at most.
-
-    All of them are strong if ``forced``, else those whose evidence outweighs the number of pairs
-    that were looked at (to the power 1.5, since the amount of smoothness in that evidence was
-    itself the best of a grid). Strong pairs have their own smoothness. The others, unless
-    ``forced`` or ``alone``, are weak: each too little to be sure of, together often worth it under
-    one strong amount. ``together`` is that amount where it is known; None lets few rows tell it.
-    """
-
-    grids: PairGrids
-    most: int
-    forced: bool = False
-    alone: bool = False
-    together: float | None = None
-
-    def candidates(
-        self,
-        plan: AdditivePlan,
-        singles: TermSet,
-        smooth: Smoothness,
-        y: Ints,
-        weight: Floats,
-        point: AdditivePoint,
-    ) -> Candidates:
-        """From a fit of the single terms ``smooth.terms`` at ``point``."""
-        if self.most == 0:
-            return Candidates()
-        base = smooth.terms
-        slopes, curves = _informed_slopes(plan, base, y, weight, point)
-        norms = term_norms(base, point)
-        free = [t for t in range(len(base.terms)) if plan.sign_of(base.terms[t].columns) == 0]
-        best = sorted(free, key=lambda t: -norms[t])[:_PAIR_COLUMNS]
-        columns = np.array(sorted(base.terms[t].columns[0] for t in best), dtype=np.int64)
-        pairs, gains = screen_pairs(singles, columns, slopes, curves)
-        if self.forced:
-            more = self.grids(pairs[: int((gains[: self.most] > 0).sum())])
-            table = log_bayes_factors(singles.extended(more), len(singles.terms), slopes, curves)
-            return Candidates(more, best_amounts(table))
-        every = self._every(singles, columns, len(pairs), float(weight.sum()))
-        together = self.together
-        if together is None:
-            told = plan.smoothness is None and not (every or self.alone or any(plan.signs))
-            diagonal = smooth.diagonal()
-            together = amount_together(base, diagonal, slopes, curves) if told else np.inf
-        most = self.most if together == np.inf else _TOGETHER_MOST
-        more = self.grids(pairs if every else pairs[: int((gains[:most] > 0).sum())])
-        if together < np.inf:
-            most = TOGETHER_PAIRS * len(base.terms)
-            more = _largest(plan, smooth, point, y, weight, more, together, most)
-        table = log_bayes_factors(singles.extended(more), len(singles.terms), slopes, curves)
-        strong = table.max(axis=1, initial=-np.inf) > _PAIR_EVIDENCE * np.log(max(1, len(pairs)))
-        weak = ~strong & np.isfinite(table).all(axis=1) & (not self.alone)
-        amounts = best_amounts(table[strong])
-        return Candidates(
-            tuple(compress(more, strong)), amounts, tuple(compress(more, weak)), together
-        )
-
-    def _every(self, singles: TermSet, columns: Ints, n_pairs: int, total_weight: float) -> bool:
-        """So few pairs of so few cells that the rows can tell all of them at once."""
-        if self.alone or n_pairs > _FEW_PAIRS:
-            return False
-        most = [min(singles.coarse[j].axis.size - 1, singles.rank[j]) for j in columns]
-        cells = np.array(most, dtype=float)
-        freedom = cells.sum() + 0.5 * (cells.sum() ** 2 - (cells**2).sum())
-        return bool(2.0 * freedom <= total_weight)
-
-
-def _informed_slopes(
-    plan: AdditivePlan, terms: TermSet, y: Ints, weight: Floats, point: AdditivePoint
-) -> tuple[Floats, Floats]:
-    """Slopes and curvatures of the plain likelihood at the point, for evidence from one step.
-
-    One row that is badly wrong has a large slope and hardly any curvature: averaged with the
-    empirical information, the square of the slope, it cannot make a pair on its own.
-    """
-    plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
-    problem = plain.problem(terms, y, weight, np.zeros(terms.n_coordinates))
-    slopes, curves = loss_slopes(problem, point.scores)
-    return slopes, 0.5 * (curves + slopes**2 / np.where(weight > 0, weight, 1.0))
-
-
-def _largest(
-    plan: AdditivePlan,
-    smooth: Smoothness,
-    point: AdditivePoint,
-    y: Ints,
-    weight: Floats,
-    pairs: tuple[Term, ...],
-    amount: float,
-    most: int,
-) -> tuple[Term, ...]:
-    """The ``most`` pairs with the largest spread in a fit of all of them at one common amount.
-
-    Beside all others a pair shows what only it tells; alone also what others tell better.
-    """
-    n, d = len(pairs), len(smooth.terms.terms)
-    if n <= most:
-        return pairs
-    terms = smooth.terms.extended(pairs)
-    amounts, weak = smooth.extended(terms, plan.smoothness), np.arange(d + n) >= d
-    every = Structure(terms, amounts, np.ones(d + n), widened_to(point, terms), weak)
-    now = every.at_amount(amount)
-    found = solve_at(plan, now, y, weight, 0.0, now.point, GUESS_TOL).point
-    largest = np.argsort(-term_norms(terms, found)[d:], kind="stable")[:most]
-    return tuple(pairs[k] for k in np.sort(largest))
-
-
-# From rows to the structure of a sparse additive model: smoothness, pairs, group weights.
-#
-# Cross-validation repeats all of it in every fold: pairs are screened again, weights learned again,
-# so that held-out rows know nothing of the choice they judge.
-
-
-WIDE = 400
-"""Above this number of columns, a first path with equal weights keeps at most ``_KEPT`` of them."""
-
-_KEPT = 120
-
-_SINGLE_STEPS, _PAIR_STEPS, _GUIDED_STEPS = 24, 8, 3
-"""Steps of the evidence at most: for single terms, which settle slowly from equal amounts; for
-pairs, which start where their own evidence is largest; and from a guess."""
-
-_POWER_STEPS = 3
-"""Steps of the evidence after which the powers of the roughness are chosen again."""
-
-
-def build(
-    plan: AdditivePlan,
-    singles: TermSet,
-    y: Ints,
-    weight: Floats,
-    pairs: PairRule,
-    guess: Sequence[Stage] = (),
-) -> Structure:
-    """Terms, smoothness and group weights from the rows of ``singles``.
-
-    ``guess`` are the stages of a structure on (nearly) the same rows: where the search starts.
-    """
-    base = singles.subset(wide_screen(plan, singles, y, weight))
-    drawn = singles.rows.n_rows < FEW_ROWS
-    first = Smoothness.start(base, plan.smoothness, drawn)
-    smooth, point = _guessed_fit(plan, base, y, weight, first, None, guess[:1])
-    stages = [Stage(smooth, point)]
-    found = pairs.candidates(plan, singles, smooth, y, weight, point)
-    weak = found.weak
-    if found.strong:
-        terms = base.extended(found.strong)
-        first = smooth.extended(terms, plan.smoothness, found.amounts)
-        start = widened_to(point, terms)
-        smooth, point = _guessed_fit(plan, terms, y, weight, first, start, guess[1:])
-        stages.append(Stage(smooth, point))
-    terms = smooth.terms.extended(weak)
-    smooth = smooth.extended(terms, plan.smoothness)
-    point = widened_to(point, terms)
-    shared = np.arange(len(terms.terms)) >= len(terms.terms) - len(weak)
-    weights = adaptive_weights(terms, point)
-    return Structure(terms, smooth, weights, point, shared, tuple(stages), found.together)
-
-
-def _guessed_fit(
-    plan: AdditivePlan,
-    terms: TermSet,
-    y: Ints,
-    weight: Floats,
-    first: Smoothness,
-    start: AdditivePoint | None,
-    guess: Sequence[Stage],
-) -> tuple[Smoothness, AdditivePoint]:
-    """Evidence from ``first``; or from a guess, after a fit at its amounts, in few steps."""
-    if not guess or plan.smoothness is not None:
-        steps = _SINGLE_STEPS if start is None else _PAIR_STEPS
-        return evidence_fit(plan, terms, y, weight, first, start, steps)
-    first = first.guided(guess[0].smoothness)
-    plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
-    problem = plain.problem(terms, y, weight, first.diagonal())
-    point = solve_additive(problem, guess[0].carried(terms), tol=GUESS_TOL, max_iter=12).point
-    return evidence_fit(plan, terms, y, weight, first, point, _GUIDED_STEPS)
-
-
-def evidence_fit(
-    plan: AdditivePlan,
-    terms: TermSet,
-    y: Ints,
-    weight: Floats,
-    smoothness: Smoothness,
-    start: AdditivePoint | None = None,
-    max_iter: int = _SINGLE_STEPS,
-) -> tuple[Smoothness, AdditivePoint]:
-    """Fit without group penalty; amounts of smoothness by marginal likelihood unless fixed.
-
-    The likelihood is the plain one, whatever the zone: a truncated likelihood has no evidence.
-    """
-    plain = replace(plan, loss=TruncatedLogistic(), C=1.0)
-    problem = plain.problem(terms, y, weight, smoothness.diagonal())
-    if plan.smoothness is not None:
-        return smoothness, solve_additive(problem, start, tol=1e-4).point
-    amounts = smoothness.copy()
-    step = 0
-
-    def update(g: Floats, H: Floats, H_start: Ints, work: Ints) -> Floats:
-        nonlocal step
-        if g.any():
-            if step % _POWER_STEPS == _POWER_STEPS - 1:
-                amounts.choose_powers(g, H, H_start, work)
-            amounts.update(g, H, H_start, work)
-        step += 1
-        return amounts.diagonal()
-
-    found = solve_additive(problem, start, tol=1e-4, max_iter=max_iter, on_curvature=update)
-    return amounts, found.point
-
-
-def wide_screen(plan: AdditivePlan, singles: TermSet, y: Ints, weight: Floats) -> list[int]:
-    """Terms to keep: all of them, or those that enter first on a path with equal weights."""
-    seen = np.flatnonzero(singles.rank > 0)
-    if len(seen) <= WIDE:
-        return [int(t) for t in seen]
-    smooth = Smoothness.start(singles, 10.0)
-    problem = replace(plan, loss=TruncatedLogistic(), C=1.0).problem(
-        singles, y, weight, smooth.diagonal()
-    )
-    ones = np.ones(len(singles.terms))
-    top = largest_group_penalty(problem, ones)
-    point, kept = None, seen[:0]
-    for share in 0.75 ** np.arange(1, 16):
-        found = solve_additive(replace(problem, group=share * top * ones), point, tol=1e-3)
-        point = found.point
-        on = np.flatnonzero(problem.penalty.norms(point.coordinates) > 0)
-        if len(on) > _KEPT and len(kept):
-            break
-        kept = on
-    return [int(t) for t in kept]

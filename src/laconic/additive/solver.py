@@ -1,28 +1,33 @@
-"""Quadratic model of an additive loss at the current scores, on the rows that curve.
+"""Proximal Newton for the additive criterion, with a working set and a certified gap.
 
-Newton's direction needs the slopes of all rows, once, and products with the curvatures again and
-again. Rows decided with near certainty (and rows held out) hardly curve: without those that
-together carry at most a small share of the curvature the products cost a fraction, and the
-direction stays one of descent, since the gradient is exact.
+Each iteration builds the quadratic model of the loss at the current scores and lowers it, with the
+penalties as they are: term by term where a group penalty or a monotone cone is at work or evidence
+moves the smoothing parameters, else over all terms at once by conjugate gradients. A line search on
+the true criterion follows. Terms at zero stay out of the work until their slope exceeds their group
+penalty. The truncated loss is not smooth: its kink is rounded over a width that shrinks until the
+gap of the *true* criterion is small, so the certificate is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky
 
 from laconic._typing import Floats, Ints
+from laconic.additive import tuning
 from laconic.additive.criterion import (
     AdditivePoint,
     AdditiveProblem,
+    CurvatureBlocks,
     LossState,
     certified_gap,
+    curvature_blocks,
     null_point,
     slopes_by_term,
 )
@@ -34,17 +39,34 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=np.generic)
 
-_FEW_ROWS = 1_000
-_MOST_KEPT = 0.65
-"""Copying the rows that curve pays, in time and memory, when they are at most this share."""
+OnCurvature = Callable[[Floats, CurvatureBlocks], Floats]
 
 
-@dataclass(frozen=True)
-class QuadraticModel:
+class Penalties(NamedTuple):
+    """Diagonal of the coordinates, group penalty and sign (0: free) of the terms."""
+
+    diagonal: Floats
+    group: Floats
+    signs: Ints
+
+
+class State(NamedTuple):
+    """Coordinates, mu = group / |g| of every term, intercepts: what the compiled descent moves."""
+
+    point: Floats
+    shift: Floats
+    intercept: Floats
+
+
+class QuadraticModel(NamedTuple):
     """Gradient at the start, curvatures of ``rows``, and what the moves have changed so far.
 
-    ``theta`` and ``slope`` are exact sums of the slopes of all rows. ``residual``, the change of
-    the gradient of the rows, and ``change``, that of their scores, start at zero.
+    Newton's direction needs the slopes of all rows, once, and products with the curvatures again
+    and again. Rows decided with near certainty (and rows held out) hardly curve: without those
+    that together carry at most a small share of the curvature the products cost a fraction, and
+    the direction stays one of descent: ``theta`` and ``slope`` are exact sums of the slopes of all
+    rows. ``residual``, the change of the gradient of the rows, and ``change``, that of their
+    scores, start at zero.
     """
 
     rows: Rows
@@ -69,16 +91,12 @@ class QuadraticModel:
         rows, packed = terms.packed
         size = curves.sum(axis=0) if len(curves) > 1 else curves[0]
         kept = np.flatnonzero(size > negligible * float(size.mean()))
-        if len(size) >= _FEW_ROWS and len(kept) <= _MOST_KEPT * len(size):
+        few = len(kept) <= tuning.COMPACTED_SHARE * len(size)
+        if len(size) >= tuning.COMPACTED_ROWS and few:
             rows, packed = compact(rows, packed, work, kept)
             curves = np.ascontiguousarray(curves[:, kept])
         nothing = np.zeros_like(curves)
         return cls(rows, packed, theta, slopes.sum(axis=1), curves, nothing, nothing.copy())
-
-    @property
-    def arrays(self) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """In the order of the compiled descent."""
-        return self.theta, self.slope, self.curves, self.residual, self.change
 
 
 def compact(rows: Rows, terms: Terms, work: Ints, kept: Ints) -> tuple[Rows, Terms]:
@@ -95,15 +113,15 @@ def compact(rows: Rows, terms: Terms, work: Ints, kept: Ints) -> tuple[Rows, Ter
     place[also] = len(alone) + np.arange(len(also))
     n_used = len(alone) + len(also)
     between = alone[rows.fraction_row[alone] >= 0]
-    ways = coarse[rows.coarse_way[coarse] > 0]
+    off_knots = coarse[rows.coarse_fraction_row[coarse] > 0]
     few = Rows(
         _taken(rows.slots, alone, kept),
         _taken(rows.fraction, rows.fraction_row[between], kept),
         _numbered(n_used, place[between], -1),
         _numbered(n_used, place[coarse], -1),
         _taken(rows.coarse_slots, rows.coarse_row[coarse], kept),
-        _numbered(n_used, place[ways], 0),
-        _taken(rows.coarse_fraction, np.append(0, rows.coarse_way[ways]), kept),
+        _numbered(n_used, place[off_knots], 0),
+        _taken(rows.coarse_fraction, np.append(0, rows.coarse_fraction_row[off_knots]), kept),
         _marked(n_used, place[alone[rows.yes_no[alone]]]),
         _marked(n_used, place[coarse[rows.coarse_yes_no[coarse]]]),
     )
@@ -134,31 +152,19 @@ def _taken(store: NDArray[T], which: Ints, kept: Ints) -> NDArray[T]:
     return out
 
 
-# Preconditioner of the conjugate steps: exact where rows tell much, diagonal elsewhere.
-#
-# Coordinates have unit variance, so the curvature of one is about the total h of the rows. Where
-# its penalty D_j is large beside h, h + D_j is nearly all there is. What makes conjugate gradients
-# slow are the few coordinates that the rows tell more about than the penalty, in columns that
-# carry the same information: those are solved together, with the intercept, by one dense factor.
-# Some thousand rows, drawn by their curvature, are enough for it: nothing but the number of steps
-# depends on it. Where few rows carry most of the curvature (a rounded kink), the first sentence
-# fails: ``uneven`` solves as many coordinates together as it may.
+class Preconditioner(NamedTuple):
+    """Of the conjugate steps: exact where rows determine much, diagonal elsewhere.
 
+    Coordinates have unit variance, so the curvature of one is about the total h of the rows. Where
+    its penalty D_j is large beside h, h + D_j is nearly all there is. What makes conjugate
+    gradients slow are the few coordinates that the rows determine more than the penalty, in
+    columns that carry the same information: those are solved together, with the intercept, by one
+    dense factor. Some thousand rows, drawn by their curvature, are enough for it: nothing but the
+    number of steps depends on it.
 
-_TOLD = 3.0
-"""Coordinates are solved together where the rows tell so many times more than the penalty."""
-
-_MOST_JOINT, _SOME_JOINT, _JOINT_PER_TERM = 300, 40, 2
-"""How many at most; with few terms, whose passes over the rows are cheap, a few for each."""
-
-_ENOUGH_ROWS = 4_096
-_RIDGE = 1e-8
-
-
-@dataclass(frozen=True)
-class Preconditioner:
-    """``factors``, (scores, joint + 1, joint + 1) and upper, end with the intercept; ``scale`` is
-    the diagonal of all coordinates, (scores, coordinates)."""
+    ``factors``, (scores, joint + 1, joint + 1) and upper, end with the intercept; ``scale`` is the
+    diagonal of all coordinates, (scores, coordinates).
+    """
 
     joint: Ints
     factors: Floats
@@ -173,74 +179,50 @@ class Preconditioner:
         penalty: Floats,
         uneven: bool = False,
     ) -> Preconditioner:
-        """For the terms in ``work``, with the diagonal ``penalty`` of all coordinates."""
+        """For the terms in ``work``, with the diagonal ``penalty`` of all coordinates.
+
+        ``uneven``: few rows carry most of the curvature (a rounded kink), so that h says little of
+        one coordinate; as many as may be are then solved together.
+        """
         total = np.maximum(model.curves.sum(axis=1), 1e-300)
         inside = np.zeros(len(terms.terms), dtype=bool)
         inside[work] = True
-        most = np.inf if uneven else total.max() / _TOLD
-        told = np.flatnonzero(inside[terms.owner] & (penalty < most))
-        some = _MOST_JOINT if uneven else _SOME_JOINT + _JOINT_PER_TERM * len(work)
-        freest = np.argsort(penalty[told], kind="stable")[: min(some, _MOST_JOINT)]
-        told = np.sort(told[freest])
-        gram = _joint_curvature(terms, model, work, told)
-        steep = np.append(penalty[told], 0.0) + _RIDGE * total[:, None]
-        places = np.arange(len(told) + 1)
+        least = np.inf if uneven else total.max() / tuning.JOINT_MARGIN
+        joint = np.flatnonzero(inside[terms.owner] & (penalty < least))
+        most = tuning.MOST_JOINT
+        if not uneven:
+            most = min(most, tuning.SOME_JOINT + tuning.JOINT_A_TERM * len(work))
+        freest = np.argsort(penalty[joint], kind="stable")[:most]
+        joint = np.sort(joint[freest])
+        gram = _joint_curvature(terms, model, work, joint)
+        steep = np.append(penalty[joint], 0.0) + tuning.JOINT_RIDGE * total[:, None]
+        places = np.arange(len(joint) + 1)
         gram[:, places, places] += steep
         factors = np.stack([cholesky(one, check_finite=False) for one in gram])
-        return cls(told, factors, total[:, None] + penalty)
-
-    @property
-    def arrays(self) -> tuple[Ints, Floats, Floats]:
-        """In the order of the compiled descent."""
-        return self.joint, self.factors, self.scale
+        return cls(joint, factors, total[:, None] + penalty)
 
 
-def _joint_curvature(terms: TermSet, model: QuadraticModel, work: Ints, told: Ints) -> Floats:
-    """Z h Z' of the told coordinates and the intercept for every score, from some of the rows."""
+def _joint_curvature(terms: TermSet, model: QuadraticModel, work: Ints, joint: Ints) -> Floats:
+    """Z h Z' of the joint coordinates and the intercept for every score, from some of the rows."""
     from laconic.additive._numba_rows import coordinate_rows
 
     rows, packed, curves = model.rows, model.terms, model.curves
-    if curves.shape[1] > _ENOUGH_ROWS:
+    n = tuning.JOINT_ROWS
+    if curves.shape[1] > n:
         up_to = np.cumsum(curves.sum(axis=0))
-        steps = (np.arange(_ENOUGH_ROWS) + 0.5) * (up_to[-1] / _ENOUGH_ROWS)
+        steps = (np.arange(n) + 0.5) * (up_to[-1] / n)
         some = np.searchsorted(up_to, steps).astype(np.int64)
         rows, packed = compact(rows, packed, work, some)
         taken = curves[:, some]
-        curves = taken / taken.sum(axis=0) * (up_to[-1] / _ENOUGH_ROWS)
-    lines = np.ones((len(told) + 1, curves.shape[1]))
+        curves = taken / taken.sum(axis=0) * (up_to[-1] / n)
+    lines = np.ones((len(joint) + 1, curves.shape[1]))
     lines[:-1] = 0.0
-    coordinate_rows(rows, packed, terms.owner, told, lines)
+    coordinate_rows(rows, packed, terms.owner, joint, lines)
     out = np.empty((len(curves), len(lines), len(lines)))
     for k, curve in enumerate(np.sqrt(np.maximum(curves, 0.0))):
         weighted = lines * curve
         np.matmul(weighted, weighted.T, out=out[k])
     return out
-
-
-# Block coordinate proximal Newton over terms, with a working set and a certified gap.
-#
-# Each iteration builds the quadratic model of the loss at the current scores (a table of curvatures
-# for each term) and lowers it, with the penalties as they are, by exact minimisation over one term
-# at a time; a line search on the true criterion follows. Terms at zero stay out of the work until
-# their slope exceeds their group penalty. The truncated loss is not smooth: its kink is rounded
-# over a width that shrinks until the gap of the *true* criterion is small, so the certificate is
-# exact.
-
-
-_SETTLED = 0.05
-"""A sweep that moves this share of what the first one moved ends the work on a quadratic model."""
-
-_LEAST_CONJUGATE = 12
-"""Conjugate steps when there is nothing else; as many again after every four Newton steps, where
-fewer would need ever more of those."""
-
-_NEGLIGIBLE, _NEGLIGIBLE_LOOSELY = 0.01, 0.1
-"""Rows whose curvature is below this share of the mean stay out of the products with it."""
-
-_REFRESH = 4
-"""Steps after which a preconditioner is made again."""
-
-OnCurvature = Callable[[Floats, Floats, NDArray[np.int64], NDArray[np.int64]], Floats]
 
 
 def solve_additive(
@@ -254,16 +236,15 @@ def solve_additive(
 ) -> Solution:
     """Minimise the criterion until gap <= tol * value.
 
-    ``on_curvature(coordinates, H, H_start, work)`` may return new diagonal penalties at every
-    iteration (marginal likelihood). The problem then changes on the way: the run ends when the
-    value has settled to ``tol``, certifies nothing (gap = inf) and returns the last problem in
+    ``on_curvature(coordinates, blocks)`` may return new diagonal penalties at every iteration
+    (marginal likelihood). The problem then changes on the way: the run ends when the value has
+    settled to ``tol``, certifies nothing (gap = inf) and returns the last problem in
     ``details["problem"]``. ``polish`` adds a few exact steps once the gap is reached.
     """
     point = start or null_point(problem)
-    blurs = [0.3, 0.03, 0.003, 3e-4, 3e-5] if problem.kinked else [0.0]
     solution = None
     n_iter = 0
-    for blur in blurs:
+    for blur in tuning.BLURS if problem.kinked else (0.0,):
         run = _Descent(problem, point, blur)
         solution = run.until(tol, max_iter - n_iter, on_curvature, polish)
         n_iter += solution.n_iter
@@ -293,27 +274,26 @@ class _Descent:
         return AdditivePoint(self.b, self.g, self.scores)
 
     def until(
-        self,
-        tol: float,
-        max_iter: int,
-        on_curvature: OnCurvature | None,
-        polish: bool,
+        self, tol: float, max_iter: int, on_curvature: OnCurvature | None, polish: bool
     ) -> Solution:
         why: WhyStopped = "max_iter"
         gap = np.inf
         work = self._first_work()
-        # amounts that still move, or a loose target, do not deserve an exact Newton step
-        n_conjugate = 3 if on_curvature is not None else 6 if tol > 1e-4 else 30
+        loose = tol > tuning.LOOSE_TOL
+        # penalties that still move, or a loose target, do not deserve an exact Newton step
+        n_conjugate = tuning.CONJUGATE_LOOSELY if loose else tuning.CONJUGATE
+        if on_curvature is not None:
+            n_conjugate = tuning.CONJUGATE_OF_EVIDENCE
         # a gap costs little beside a Newton step, which leaves far less than it has gained
-        worth = 3.0 if tol > 1e-4 else 0.3
+        worth = tuning.GAP_WORTH_LOOSELY if loose else tuning.GAP_WORTH
         small = 0
         n_iter = 0
         while n_iter < max_iter:
             n_iter += 1
             before = self.value
-            if n_iter % _REFRESH == 0:
+            if n_iter % tuning.REFRESH == 0:
                 self.preconditioner = None
-            least = _LEAST_CONJUGATE * (1 + n_iter // 4)
+            least = tuning.LEAST_CONJUGATE * (1 + n_iter // 4)
             decrease = self._step(work, on_curvature, n_conjugate, least)
             if on_curvature is not None:
                 small = small + 1 if abs(before - self.value) <= tol * abs(self.value) else 0
@@ -322,7 +302,7 @@ class _Descent:
                     continue
                 why = "gap"
                 break
-            if decrease > worth * tol * abs(self.value) and n_iter % 8:
+            if decrease > worth * tol * abs(self.value) and n_iter % tuning.GAP_STEPS:
                 continue
             self.theta = theta = slopes_by_term(self.problem.terms, self.state.slopes)
             gap = certified_gap(self.problem, self.point, self.state.slopes, theta)
@@ -330,11 +310,10 @@ class _Descent:
                 why = "gap"
                 gap = self._polished(work) if polish else gap
                 break
-            grown = self._grown(work, theta)
-            small = (
-                small + 1 if len(grown) == len(work) and decrease <= 1e-13 * abs(self.value) else 0
-            )
-            if len(grown) != len(work):
+            grown = self._grown(theta)
+            same = len(grown) == len(work)
+            small = small + 1 if same and decrease <= 1e-13 * abs(self.value) else 0
+            if not same:
                 self.preconditioner = None
             work = grown
             if small >= 3:
@@ -344,11 +323,11 @@ class _Descent:
         details = MappingProxyType({"problem": self.problem})
         return Solution(self.point, value, max(gap, 0.0), n_iter, why, details)
 
-    def _polished(self, work: NDArray[np.int64]) -> float:
+    def _polished(self, work: Ints) -> float:
         """A few exact Newton steps more, for results that agree to many digits; returns the gap."""
         for _ in range(4):
             self.preconditioner = None
-            self._step(work, None, 200, 200)
+            self._step(work, None, tuning.CONJUGATE_POLISHED, tuning.CONJUGATE_POLISHED)
         return certified_gap(self.problem, self.point, self.state.slopes)
 
     def _true_value(self) -> float:
@@ -358,60 +337,57 @@ class _Descent:
         rows = self.problem.loss.value(self.scores[0], sign)
         return float(self.problem.weight @ rows) + self.problem.penalty.value(self.g)
 
-    def _first_work(self) -> NDArray[np.int64]:
+    def _first_work(self) -> Ints:
         """Terms that are not zero, or that would leave zero at the start."""
         self.theta = slopes_by_term(self.problem.terms, self.state.slopes)
-        return self._grown(np.zeros(0, dtype=np.int64), self.theta)
+        return self._grown(self.theta)
 
-    def _alive(self, work: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _alive(self, work: Ints) -> Ints:
         """Terms that the evidence has not switched off; the others stay at their tiny values."""
-        alive = work[self.problem.penalty.norms(self.g)[work] > 1e-3]
+        norms = self.problem.penalty.norms(self.g)
+        alive = work[norms[work] > tuning.NEGLIGIBLE_SPREAD]
         if len(alive) < len(work):
             self.preconditioner = None
         return alive
 
-    def _grown(self, work: NDArray[np.int64], theta: Floats) -> NDArray[np.int64]:
+    def _grown(self, theta: Floats) -> Ints:
+        """Terms off zero, and those whose slope exceeds their group penalty."""
         penalty = self.problem.penalty
         on = penalty.norms(self.g) > 0
         over = penalty.norms(theta) > self.problem.group
-        on[work] = on[work] | over[work]
         on |= over | (self.problem.monotone != 0)
         return np.flatnonzero(on & (self.problem.terms.rank > 0))
 
     def _step(
-        self,
-        work: NDArray[np.int64],
-        on_curvature: OnCurvature | None,
-        n_conjugate: int,
-        least: int,
+        self, work: Ints, on_curvature: OnCurvature | None, n_conjugate: int, least: int
     ) -> float:
         held = self.problem.group[work].any() or self.problem.monotone[work].any()
-        # amounts that follow the coordinates need every term moved all the way: term by term
-        jointly = on_curvature is None and not held
-        model = self._model(work, exact=n_conjugate > 30, loose=n_conjugate <= 6)
+        exact = n_conjugate > tuning.CONJUGATE
+        model = self._model(work, exact, n_conjugate <= tuning.CONJUGATE_LOOSELY)
         g, b = self.g.copy(), self.b.copy()
-        if jointly:
+        # parameters that follow the coordinates need every term moved all the way: term by term
+        if on_curvature is None and not held:
             self.shift[work] = 0.0
-            self._conjugate(work, g, b, model, max(n_conjugate, least), n_conjugate > 30)
+            self._conjugate(work, g, b, model, max(n_conjugate, least), exact)
             return self._line_search(work, g - self.g, b - self.b)
-        blocks = self._curvature_blocks(work, model)
+        blocks = curvature_blocks(model.rows, model.terms, work, model.curves)
         if on_curvature is not None:
-            diagonal = on_curvature(self.g, *blocks, work)
+            diagonal = on_curvature(self.g, blocks)
             self.problem = replace(self.problem, diagonal=diagonal)
             self.state.problem = self.problem
             self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
-        self._term_by_term(work, blocks, g, b, model, n_conjugate)
+        self._term_by_term(blocks, g, b, model, n_conjugate)
         decrease = self._line_search(work, g - self.g, b - self.b)
         if decrease <= 0.0 and n_conjugate and on_curvature is None:
             # near zero a group penalty bends more than its Hessian says: term by term is safe
             model, g, b = self._model(work, exact=False, loose=False), self.g.copy(), self.b.copy()
-            self._term_by_term(work, blocks, g, b, model, 0)
+            self._term_by_term(blocks, g, b, model, 0)
             decrease = self._line_search(work, g - self.g, b - self.b)
         return decrease
 
-    def _model(self, work: NDArray[np.int64], exact: bool, loose: bool) -> QuadraticModel:
+    def _model(self, work: Ints, exact: bool, loose: bool) -> QuadraticModel:
         """Rounded kinks curve so much that the mean says nothing: there only zeros are left out."""
-        negligible = _NEGLIGIBLE_LOOSELY if loose else _NEGLIGIBLE
+        negligible = tuning.NEGLIGIBLE_ROW_LOOSELY if loose else tuning.NEGLIGIBLE_ROW
         if exact or self.problem.kinked:
             negligible = 0.0
         terms, slopes = self.problem.terms, self.state.slopes
@@ -419,13 +395,7 @@ class _Descent:
         return QuadraticModel.at(terms, work, theta, slopes, self.state.curves, negligible)
 
     def _conjugate(
-        self,
-        work: NDArray[np.int64],
-        g: Floats,
-        b: Floats,
-        model: QuadraticModel,
-        n_steps: int,
-        exactly: bool,
+        self, work: Ints, g: Floats, b: Floats, model: QuadraticModel, n_steps: int, exactly: bool
     ) -> None:
         """Conjugate gradients over all terms in ``work``; an older preconditioner will do."""
         from laconic.additive._numba_solver import conjugate_steps
@@ -435,28 +405,24 @@ class _Descent:
         if self.preconditioner is None:
             uneven = self.problem.kinked
             self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
-        stop = 1e-10 if exactly else 3e-2
-        inner = (model.rows, model.terms, work, *self.preconditioner.arrays, penalty)
-        conjugate_steps(*inner, g, self.shift, *model.arrays, b, n_steps, stop)
+        stop = tuning.EXACT_STEP_TOL if exactly else tuning.STEP_TOL_LOOSELY
+        state = State(g, self.shift, b)
+        conjugate_steps(model, work, self.preconditioner, penalty, state, n_steps, stop)
 
     def _term_by_term(
-        self,
-        work: NDArray[np.int64],
-        blocks: tuple[Floats, NDArray[np.int64]],
-        g: Floats,
-        b: Floats,
-        model: QuadraticModel,
-        n_conjugate: int,
+        self, blocks: CurvatureBlocks, g: Floats, b: Floats, model: QuadraticModel, n_conjugate: int
     ) -> None:
         """Sweeps; if they have not settled, conjugate gradients over terms that are not zero."""
-        from laconic.additive._numba_blocks import ON_THEIR_OWN, decouple
+        from laconic.additive._numba_blocks import decouple
         from laconic.additive._numba_solver import curved, sweeps
 
-        p = self.problem
-        decouple(model.terms, work, *blocks, p.diagonal, ON_THEIR_OWN)
-        terms = (model.rows, model.terms, work, *blocks, p.diagonal, p.group, p.monotone)
-        accuracy = 3e-2 if n_conjugate <= 6 else 1e-7
-        done = sweeps(*terms, g, self.shift, *model.arrays, b, 3, _SETTLED, accuracy)
+        p, work = self.problem, blocks.work
+        decouple(model.terms, blocks, p.diagonal, tuning.ON_THEIR_OWN)
+        penalties, state = Penalties(p.diagonal, p.group, p.monotone), State(g, self.shift, b)
+        loose = n_conjugate <= tuning.CONJUGATE_LOOSELY
+        accuracy = tuning.STEP_TOL_LOOSELY if loose else tuning.STEP_TOL
+        inner = tuning.SETTLED, accuracy
+        done = sweeps(model, blocks, penalties, state, tuning.N_SWEEPS, *inner)
         if not n_conjugate or (done > 0 and p.n_scores == 1):
             return
         if p.n_scores > 1:
@@ -467,26 +433,12 @@ class _Descent:
         held = p.group[work].any()
         if held:
             self.preconditioner = None
-        self._conjugate(free, g, b, model, n_conjugate, n_conjugate > 30)
+        self._conjugate(free, g, b, model, n_conjugate, n_conjugate > tuning.CONJUGATE)
         if held:
             self.preconditioner = None
-        sweeps(*terms, g, self.shift, *model.arrays, b, 1, _SETTLED, accuracy)
+        sweeps(model, blocks, penalties, state, 1, *inner)
 
-    def _curvature_blocks(
-        self, work: NDArray[np.int64], model: QuadraticModel
-    ) -> tuple[Floats, NDArray[np.int64]]:
-        """H of every term in ``work``, one block after the other, and where each starts."""
-        from laconic.additive._numba_solver import curvature_blocks
-
-        packed = model.terms
-        sizes = self.problem.n_scores * packed.rank[work] ** 2
-        H_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        H = np.empty(H_start[-1])
-        pad = int((packed.size[work] + packed.width[work] + 2).max(initial=2))
-        curvature_blocks(model.rows, packed, work, model.curves, H, H_start, np.empty(pad * pad))
-        return H, H_start
-
-    def _line_search(self, work: NDArray[np.int64], dg: Floats, db: Floats) -> float:
+    def _line_search(self, work: Ints, dg: Floats, db: Floats) -> float:
         from laconic.additive._numba_rows import score_change
 
         slope, change = self.state.slopes, np.empty_like(self.scores)

@@ -1,22 +1,9 @@
-"""Criterion of the sparse additive model, its dual, and a certified gap.
+"""Terms of an additive model on encoded rows: which columns, which slots, which basis.
 
-The score is f(x) = b + sum_t s_t(x), each shape s_t = B_t g_t given by its values on the slots of
-one column or on the cells of a grid of two, and the criterion is
-
-    P(b, g) = sum_i c_i phi(f(x_i), y_i) + sum_t [ l_t |g_t| + g_t' D_t g_t / 2 ],
-
-c_i the row weights (C times the sample weight), phi the logistic, truncated logistic or
-multinomial loss. The basis B_t is chosen (Demmler and Reinsch, *Numerische Mathematik* 24, 1975)
-so that |g_t| is the standard deviation of the shape on the training rows, every shape has mean
-zero, and D_t, the roughness, is diagonal. |g_t| is the group-lasso penalty of Yuan and Lin
-(*JRSS B* 68, 2006): it removes whole terms.
-
-With probabilities p_i as the dual point and th_t = sum_i c_i (y_i - p_i) z_it (z the coordinates of
-the row), whenever sum_i c_i (y_i - p_i) = 0,
-
-    P - min P <= sum_i c_i FY_i + sum_t [ pen_t(g_t) + pen_t*(th_t) - th_t'g_t ],
-
-FY the Fenchel-Young loss; every summand is >= 0.
+A shape is given by its values on the slots of one column or on the cells of a grid of two. Its
+basis B_t is chosen (Demmler and Reinsch, *Numerische Mathematik* 24, 1975) so that |g_t| is the
+standard deviation of B_t g_t on the training rows, every shape has mean zero, and the roughness is
+diagonal.
 """
 
 from __future__ import annotations
@@ -28,19 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax, xlogy
 
-from laconic._typing import Floats
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.protocol import fenchel_young
+from laconic._typing import Floats, Ints
+from laconic.additive import tuning
 from laconic.data.tables.axes import Axis, CategoryAxis, KnotAxis
 from laconic.data.tables.knots import CoarseAxis, EncodedRows, coarsen
 
 if TYPE_CHECKING:
     from laconic.additive._numba_rows import Rows, Terms
-
-_LEVEL_RIDGE = 50.0
-"""Price of a level's squared distance from the line, in units of the integrated squared bend."""
 
 
 def bending(axis: Axis, mass: Floats) -> Floats:
@@ -74,7 +56,7 @@ def bending(axis: Axis, mass: Floats) -> Floats:
     share = others / others.sum() if others.sum() > 0 else np.full(len(others), 1.0 / len(others))
     levels[-1, axis.missing] = 1.0
     levels[-1, : axis.missing] -= share
-    rows.append(levels * np.sqrt(_LEVEL_RIDGE))
+    rows.append(levels * np.sqrt(tuning.LEVEL_RIDGE))
     stacked = np.concatenate(rows)
     return np.asarray(stacked.T @ stacked)
 
@@ -162,104 +144,15 @@ def _smoothest(scaled: Floats, unseen: Floats, rough: Floats) -> Floats:
     """``scaled`` plus the directions that no row sees which make it least rough."""
     if unseen.shape[2] == 0:
         return scaled
-    sizes, ways = np.linalg.eigh(_turned(rough, unseen))
+    sizes, turns = np.linalg.eigh(_turned(rough, unseen))
     some = sizes > 1e-13 * sizes.max(axis=1, keepdims=True, initial=0.0)
     inverse = np.where(some, 1.0 / np.where(some, sizes, 1.0), 0.0)
-    toward = unseen @ ways
+    toward = unseen @ turns
     return np.asarray(scaled - toward @ (inverse[:, :, None] * (toward.mT @ rough @ scaled)))
 
 
 def _turned(matrices: Floats, bases: Floats) -> Floats:
     return np.asarray(bases.mT @ matrices @ bases)
-
-
-@dataclass(frozen=True)
-class AdditivePenalty:
-    """sum_t [ group_t |g_t| + sum_j diagonal_j g_tj^2 / 2 ]; points are (scores, coordinates).
-
-    ``owner[j]`` is the term of coordinate j.
-    """
-
-    owner: NDArray[np.int64]
-    group: Floats
-    diagonal: Floats
-
-    def norms(self, point: Floats) -> Floats:
-        """|g_t| of every term."""
-        squares = (point**2).sum(axis=0)
-        return np.sqrt(np.bincount(self.owner, squares, minlength=len(self.group)))
-
-    def value(self, point: Floats) -> float:
-        quadratic = 0.5 * float((point**2 @ self.diagonal).sum())
-        return float(self.group @ self.norms(point)) + quadratic
-
-    def conjugate(self, slope: Floats) -> Floats:
-        """pen_t*(th_t) of every term, never too small.
-
-        pen_t* is the least of (th - u)'D^-1 (th - u) / 2 over |u| <= group. The best u is
-        th group / (d rho + group) for the rho that gives it length ``group``, the root of a scalar
-        equation; u is shortened to the ball if the root is not exact, so the number is an upper
-        bound. ``inf`` where a direction without ridge leaves the ball.
-        """
-        owner, n_terms = self.owner, len(self.group)
-        squares = (slope**2).sum(axis=0)
-        group, d = self.group[owner], self.diagonal
-        over = np.bincount(owner, squares, minlength=n_terms) > self.group**2
-        rho = np.zeros(n_terms)
-        for _ in range(60):
-            shrunk = d * rho[owner] + group
-            with np.errstate(divide="ignore", invalid="ignore"):
-                length = np.bincount(owner, squares / shrunk**2, minlength=n_terms)
-                slide = np.bincount(owner, squares * d / shrunk**3, minlength=n_terms)
-                # Newton on length^(-1/2) = 1, concave and increasing in rho: from the left it
-                # never passes the root
-                move = np.where(
-                    over & (self.group > 0), (length - np.sqrt(length)) * np.sqrt(length), 0.0
-                )
-                move = np.where(slide > 0, move / np.sqrt(length) / slide, 0.0)
-            rho = rho + np.maximum(move, 0.0)
-            if (move <= 1e-12 * rho).all():
-                break
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(group > 0, group / (d * rho[owner] + group), 0.0)
-            size = np.sqrt(np.bincount(owner, squares * share**2, minlength=n_terms))
-            share = share * np.minimum(1.0, np.where(size > 0, self.group / size, 1.0))[owner]
-            rest = squares * (1.0 - share) ** 2
-            price = np.where(rest > 0, 0.5 * rest / d, 0.0)
-        return np.where(over, np.bincount(owner, price, minlength=n_terms), 0.0)
-
-
-def balance(p: Floats, y: Floats, weight: Floats) -> tuple[float, Floats]:
-    """(eps, q): (1 - eps) p + eps q satisfies sum_i c_i (y_i - p_i) = 0 for every class.
-
-    ``p`` and ``y`` (one-hot) are classes x rows; the correction of class rescaling, for any
-    number of classes, and small when the intercept is nearly optimal.
-    """
-    wanted, got = y @ weight, p @ weight
-    total = float(weight.sum())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        over = np.where(got > wanted, 1.0 - wanted / got, 0.0)
-    eps = float(over.max())
-    if eps <= 0.0:
-        return 0.0, wanted / total
-    return eps, np.maximum(wanted - (1.0 - eps) * got, 0.0) / (eps * total)
-
-
-def row_gap(
-    scores: Floats, p: Floats, y: NDArray[np.int64], weight: Floats, loss: TruncatedLogistic
-) -> float:
-    """sum_i c_i FY_i: the price of the dual probabilities ``p`` (classes x rows) at the scores."""
-    if len(scores) == 1:
-        sign = np.where(y > 0, 1.0, -1.0)
-        u = np.clip(p[1], 0.0, 1.0) - (y > 0)
-        price = fenchel_young(loss, scores[0], u, sign)
-        return float(weight @ np.where(weight > 0, price, 0.0))
-    q = softmax(scores, axis=0)
-    terms = xlogy(p, p) - xlogy(p, np.maximum(q, 1e-300))
-    return float(weight @ np.maximum(terms.sum(axis=0), 0.0))
-
-
-# Terms of an additive model on encoded rows: which columns, which slots, which basis.
 
 
 @dataclass(frozen=True)
@@ -306,15 +199,15 @@ class TermSet:
         return {term.columns: t for t, term in enumerate(self.terms)}
 
     @cached_property
-    def rank(self) -> NDArray[np.int64]:
+    def rank(self) -> Ints:
         return np.array([t.shape.rank for t in self.terms], dtype=np.int64)
 
     @cached_property
-    def start(self) -> NDArray[np.int64]:
+    def start(self) -> Ints:
         return (np.cumsum(self.rank) - self.rank).astype(np.int64)
 
     @cached_property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> Ints:
         """Term of every coordinate."""
         return np.repeat(np.arange(len(self.terms)), self.rank)
 
@@ -343,26 +236,19 @@ class TermSet:
         part = slice(self.start[t], self.start[t] + self.rank[t])
         return np.asarray(self.terms[t].shape.basis @ point[:, part].T)
 
+    def scores(self, intercept: Floats, g: Floats) -> Floats:
+        """(scores, rows) of given coordinates."""
+        from laconic.additive._numba_rows import score_change
+
+        out = np.empty((len(g), self.rows.n_rows))
+        score_change(*self.packed, np.flatnonzero(self.rank > 0), g, intercept, out)
+        return out
+
     @cached_property
     def packed(self) -> tuple[Rows, Terms]:
         """The same as flat arrays, for the compiled passes."""
-        from laconic.additive._numba_rows import Terms
-
-        terms = self.terms
-        ends = np.cumsum([0, *(t.shape.basis.size for t in terms)])
-        flat = [t.shape.basis.ravel() for t in terms]
-        pairs = [t.columns for t in terms if t.width]
-        return self.coarse_rows.packed(pairs), Terms(
-            np.array([t.columns[0] for t in terms], dtype=np.int64),
-            np.array([t.columns[1] if t.width else -1 for t in terms], dtype=np.int64),
-            np.array([t.size for t in terms], dtype=np.int64),
-            np.array([t.width for t in terms], dtype=np.int64),
-            self.rank,
-            self.start,
-            ends[:-1].astype(np.int64),
-            np.concatenate([np.zeros(0), *flat]),
-            np.array([t.n_knots for t in terms], dtype=np.int64),
-        )
+        pairs = [t.columns for t in self.terms if t.width]
+        return self.coarse_rows.packed(pairs), pack(self.terms)
 
 
 class CoarseRows:
@@ -374,89 +260,89 @@ class CoarseRows:
         slots = np.empty((0, rows.n_rows), dtype=np.uint8)
         # the first row of fractions is zero, for all columns that lie on coarse knots;
         # replaced as a whole, so that folds in threads never see half of it
-        ways = np.zeros((1, rows.n_rows), dtype=np.float32)
-        self._store = nowhere, slots, nowhere, ways, np.zeros(len(nowhere), dtype=bool)
+        fractions = np.zeros((1, rows.n_rows), dtype=np.float32)
+        self._store = nowhere, slots, nowhere, fractions, np.zeros(len(nowhere), dtype=bool)
         self._yes_no = (rows.fraction_row < 0) & (rows.index.max(axis=1, initial=0) <= 1)
 
     def packed(self, pairs: Sequence[tuple[int, ...]] = ()) -> Rows:
         """The rows as flat arrays, with the coarse places of at least the columns in ``pairs``."""
         from laconic.additive._numba_rows import Rows
 
-        place, slots, way_place, ways, yes_no = self._store
+        place, slots, fraction_place, fractions, yes_no = self._store
         new = [j for j in sorted({j for pair in pairs for j in pair}) if place[j] < 0]
         if new:
-            place, way_place, yes_no = place.copy(), way_place.copy(), yes_no.copy()
+            place, fraction_place, yes_no = place.copy(), fraction_place.copy(), yes_no.copy()
             place[new] = len(slots) + np.arange(len(new))
             found = [self._column(j) for j in new]
-            between = [way is not None for _, way in found]
-            way_place[new] = np.where(between, len(ways) - 1 + np.cumsum(between), 0)
-            yes_no[new] = [way is None and slot.max(initial=0) <= 1 for slot, way in found]
+            between = [part is not None for _, part in found]
+            fraction_place[new] = np.where(between, len(fractions) - 1 + np.cumsum(between), 0)
+            yes_no[new] = [part is None and slot.max(initial=0) <= 1 for slot, part in found]
             slots = np.concatenate([slots, *(slot[None, :] for slot, _ in found)])
-            ways = np.concatenate([ways, *(way[None, :] for _, way in found if way is not None)])
-            self._store = place, slots, way_place, ways, yes_no
+            parts = [part[None, :] for _, part in found if part is not None]
+            fractions = np.concatenate([fractions, *parts])
+            self._store = place, slots, fraction_place, fractions, yes_no
         rows = self._rows
-        coarse = place, slots, way_place, ways
+        coarse = place, slots, fraction_place, fractions
         return Rows(rows.index, rows.fraction, rows.fraction_row, *coarse, self._yes_no, yes_no)
 
     def _column(self, j: int) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
-        """Coarse slot and the way to the next one, for every row; None when all are on knots."""
+        """Coarse slot and interpolation fraction of every row; None when all are on knots."""
         axis, slot = self._coarse[j], self._rows.index[j]
-        way, row = axis.base[slot], self._rows.fraction_row[j]
+        part, row = axis.base[slot], self._rows.fraction_row[j]
         if row >= 0:
-            way += axis.step[slot] * self._rows.fraction[row]
-        return axis.index[slot], way if way.any() else None
+            part += axis.step[slot] * self._rows.fraction[row]
+        return axis.index[slot], part if part.any() else None
 
 
-def bare(columns: Sequence[tuple[int, ...]], axes: Sequence[tuple[Axis, ...]]) -> Terms:
-    """Terms without a basis yet, enough for sums over slots."""
+def pack(terms: Sequence[Term]) -> Terms:
+    """The terms as flat arrays, for the compiled passes."""
     from laconic.additive._numba_rows import Terms
 
-    sizes = [int(np.prod([a.size for a in pair])) for pair in axes]
-    zeros = np.zeros(len(columns), dtype=np.int64)
+    def numbers(found: Sequence[int]) -> Ints:
+        return np.array(found, dtype=np.int64)
+
+    ranks = numbers([t.shape.rank for t in terms])
+    sizes = numbers([t.shape.basis.size for t in terms])
     return Terms(
-        np.array([c[0] for c in columns], dtype=np.int64),
-        np.array([c[1] if len(c) == 2 else -1 for c in columns], dtype=np.int64),
-        np.array(sizes, dtype=np.int64),
-        np.array([pair[1].size if len(pair) == 2 else 0 for pair in axes], dtype=np.int64),
-        zeros,
-        zeros,
-        zeros,
-        np.zeros(0),
-        zeros,
+        numbers([t.columns[0] for t in terms]),
+        numbers([t.columns[1] if t.width else -1 for t in terms]),
+        numbers([t.size for t in terms]),
+        numbers([t.width for t in terms]),
+        ranks,
+        np.cumsum(ranks) - ranks,
+        np.cumsum(sizes) - sizes,
+        np.concatenate([np.zeros(0), *(t.shape.basis.ravel() for t in terms)]),
+        numbers([t.n_knots for t in terms]),
     )
 
 
-_PAIR_CATEGORIES, _PAIR_KNOTS = 8, (5, 12)
-
-_WHITENED = 1_000_000
-"""Entries of the Gram matrices that are treated in one go."""
+def _bare(columns: tuple[int, ...], axes: tuple[Axis, ...]) -> Term:
+    """A term without a basis yet, enough for sums over slots."""
+    size = int(np.prod([axis.size for axis in axes]))
+    return Term(columns, axes, Shape(np.zeros((size, 0)), np.zeros(0)))
 
 
 def _pair_slots(axis: Axis, total: float) -> int:
     """Slots of an axis in a grid: a grid has their square, and rows must fill it."""
     if isinstance(axis, CategoryAxis):
-        return _PAIR_CATEGORIES
-    return int(np.clip(round((total / 100.0) ** 0.5), *_PAIR_KNOTS))
+        return tuning.PAIR_CATEGORIES
+    return int(np.clip(round((total / tuning.ROWS_A_CELL) ** 0.5), *tuning.PAIR_KNOTS))
 
 
 def single_terms(
-    rows: EncodedRows,
-    weight: Floats,
-    coarse: Sequence[CoarseAxis] | None = None,
+    rows: EncodedRows, weight: Floats, coarse: Sequence[CoarseAxis] | None = None
 ) -> TermSet:
     """One term for each column; columns that are constant on the rows give a term of rank 0.
 
-    ``coarse`` are the axes of pairs, learned from the rows unless given: sqrt(rows / 100) knots,
-    between 5 and 12, and 8 categories.
+    ``coarse`` are the axes of pairs, learned from the rows unless given.
     """
     from laconic.additive._numba_rows import slot_products
 
-    axes = [(axis,) for axis in rows.axes]
-    packed = bare([(j,) for j in range(len(axes))], axes)
+    packed = pack([_bare((j,), (axis,)) for j, axis in enumerate(rows.axes)])
     plain = CoarseRows(rows, ()).packed()
     terms, learned = [], []
     total = float(weight.sum())
-    for j, (axis,) in enumerate(axes):
+    for j, axis in enumerate(rows.axes):
         table = np.empty((axis.size + 2, axis.size + 2))
         slot_products(plain, packed, j, weight, table)
         gram = table[: axis.size, : axis.size] / total
@@ -476,7 +362,7 @@ def pair_terms(base: TermSet, pairs: Sequence[tuple[int, int]], weight: Floats) 
         by_size.setdefault((a.size, b.size), []).append(t)
     grams, terms = _GridGrams(base, pairs, axes, weight), {}
     for (rows, columns), places in by_size.items():
-        few = max(1, _WHITENED // (rows * columns) ** 2)
+        few = max(1, tuning.WHITENED // (rows * columns) ** 2)
         for at in range(0, len(places), few):
             found = [grams.of(t) for t in places[at : at + few]]
             gram, rough = (np.stack(part) for part in zip(*found, strict=True))
@@ -497,7 +383,7 @@ class _GridGrams:
         weight: Floats,
     ) -> None:
         self._pairs, self._axes, self._weight = pairs, axes, weight
-        self._packed = bare(pairs, axes)
+        self._packed = pack([_bare(*both) for both in zip(pairs, axes, strict=True)])
         self._rows = base.coarse_rows.packed(pairs)
         self._bends: dict[int, Floats] = {}
 

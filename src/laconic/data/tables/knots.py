@@ -3,9 +3,8 @@
 Knots lie at quantiles, so that a shape is measured on the scale of ranks. The first and the last
 quantile interval are halved again and again while rows remain: a tail over several decades then
 gets knots of its own instead of one long segment. A column of few distinct values that come often
-has a knot at each of them. A value that holds a point mass among otherwise
-continuous values, and codes far away from all other values (96, 98, -999), get a level of their
-own beside the line.
+has a knot at each of them. A value that holds a point mass among otherwise continuous values, and
+codes far away from all other values (96, 98, -999), get a level of their own beside the line.
 """
 
 from __future__ import annotations
@@ -23,13 +22,17 @@ from laconic.data.tables.columns import Table
 
 MOST_SLOTS = 250
 """Slots of an axis fit in one byte."""
-
-POINT_MASS = 0.01
-_MASS_OVER_NEIGHBOURS = 5.0
-_MOST_SPECIALS = 6
-_FEWEST_KNOTS = 8
+POINT_MASS, _MASS_OVER_NEIGHBOURS, _MOST_SPECIALS = 0.01, 5.0, 6
+"""A point mass has this share of the rows and weighs so many times its neighbours; a column has so
+many at most. Convention, kept by the rows of ``bench_additive.py credit``."""
+_SHARE_IN_PAIRS = 0.03
+"""A special value of this share keeps a level of its own on a coarse axis (convention)."""
+_FEWEST_KNOTS, _KNOTS_GROW = 8, 0.4
+"""Knots of small samples, and the power of the rows by which they grow: the penalty does the rest
+(convention)."""
 _VALUES_A_KNOT, _ROWS_A_VALUE = 4, 10.0
-"""A column of at most 4 values for each knot, with 10 rows a value, has a knot at each value."""
+"""A column of at most 4 values for each knot, with 10 rows a value, has a knot at each value
+(``bench_additive.py quality``)."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,8 @@ class KnotRule:
     min_weight: float = 5.0
 
     def budget(self, total: float) -> int:
-        """Knots for ``total`` rows: growing like n^0.4, the bending penalty does the rest."""
-        return int(min(self.max_knots, max(_FEWEST_KNOTS, round(total**0.4))))
+        """Knots for ``total`` rows."""
+        return int(min(self.max_knots, max(_FEWEST_KNOTS, round(total**_KNOTS_GROW))))
 
 
 def learn_axes(table: Table, weight: Floats, rule: KnotRule) -> tuple[Axis, ...]:
@@ -90,14 +93,12 @@ def _told_apart(distinct: Floats, mass: Floats, budget: int, n_specials: int) ->
 
 def _distinct(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Sorted distinct values and the weight of each."""
-    if (weight == weight[0]).all():
-        ordered = np.sort(values)
-        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-        count = np.diff(np.append(starts, len(ordered)))
-        return ordered[starts], count * float(weight[0])
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
+    equal = bool((weight == weight[0]).all())
+    order = slice(None) if equal else np.argsort(values, kind="stable")
+    ordered = np.sort(values) if equal else values[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    if equal:  # counts are exact, and a sort without places is faster
+        return ordered[starts], np.diff(np.append(starts, len(ordered))) * float(weight[0])
     return ordered[starts], np.add.reduceat(weight[order], starts)
 
 
@@ -160,8 +161,8 @@ def category_axis(
 class EncodedRows:
     """Rows as bytes: ``index[j, i]`` is the slot of row i on axis j.
 
-    ``fraction[fraction_row[j], i]`` is the way to the next slot; axes that do not interpolate have
-    ``fraction_row[j] = -1`` and store no fraction.
+    ``fraction[fraction_row[j], i]`` is its interpolation fraction towards the next slot; axes
+    that do not interpolate have ``fraction_row[j] = -1`` and store none.
     """
 
     axes: tuple[Axis, ...]
@@ -204,12 +205,12 @@ def encode(table: Table, axes: Sequence[Axis]) -> EncodedRows:
         fraction = np.zeros(n if axis.interpolates else 0, dtype=np.float32)
         for start in range(0, n, BLOCK_ROWS):
             rows = slice(start, min(start + BLOCK_ROWS, n))
-            slots, way = encode_column(axis, column[rows], 0)
+            slots, part = encode_column(axis, column[rows], 0)
             if axis.interpolates:
                 # a row on a knot points at that knot, so that columns whose values are all knots
                 # need no fraction
-                slots = slots + (way == 1.0)
-                fraction[rows] = np.where(way == 1.0, 0.0, way)
+                slots = slots + (part == 1.0)
+                fraction[rows] = np.where(part == 1.0, 0.0, part)
                 between = between or bool(fraction[rows].any())
             index[j, rows] = slots
         needs.append(between)
@@ -253,7 +254,7 @@ def coarsen(axis: Axis, mass: Floats, budget: int) -> CoarseAxis:
         level = np.arange(1, budget - 1) / (budget - 1) * middle[-1]
         inner = np.clip(np.searchsorted(middle, level), 1, len(knots) - 2)
         knots = knots[np.unique(np.concatenate([[0], inner, [len(knots) - 1]]))]
-    heavy = mass[len(axis.knots) : axis.missing] >= 0.03 * mass.sum()
+    heavy = mass[len(axis.knots) : axis.missing] >= _SHARE_IN_PAIRS * mass.sum()
     coarse = KnotAxis(knots, axis.specials[heavy])
     points = np.concatenate([axis.knots, axis.specials, [np.nan]])
     slots, base = coarse.encode(points)
@@ -261,8 +262,8 @@ def coarsen(axis: Axis, mass: Floats, budget: int) -> CoarseAxis:
     inside = np.arange(len(axis.knots) - 1)
     same = slots[inside] == slots[inside + 1]
     step[inside] = np.where(same, base[inside + 1], 1.0) - base[inside]
-    # the last knot is that knot, not the whole way from the one before: most rows of columns with
-    # few values then need no fraction
+    # the last knot is that knot, not a fraction of one from the knot before: most rows of columns
+    # with few values then need no fraction
     slots, base = slots + (base == 1.0), np.where(base == 1.0, 0.0, base)
     return CoarseAxis(
         coarse, slots.astype(np.uint8), base.astype(np.float32), step.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Evidence of all pairs together, and which pairs are screened, against dense algebra."""
+"""Evidence of pairs, each and all together, and which are screened, against dense algebra."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from additive_terms import singles_of
 from laconic import SparseAdditiveClassifier
-from laconic.additive import pairs as additive_pairs
-from laconic.additive import pairs as additive_together
-from laconic.additive.evidence import Smoothness
-from laconic.additive.terms import single_terms
-from laconic.data.tables.columns import Schema
-from laconic.data.tables.knots import KnotRule, encode, learn_axes
+from laconic.additive import pairs, tuning
+from laconic.additive.criterion import loss_slopes
+from laconic.additive.evidence import Smoothness, roughness_units
+from laconic.additive.structure import AdditivePlan, Task
+from laconic.additive.terms import PairGrids, pair_terms
+from laconic.core.gray_zone import TruncatedLogistic
+
+PLAN = AdditivePlan(2, TruncatedLogistic())
 
 
 def _fit(n, seed):
     """Terms of three columns, precisions, and slopes and curvatures of some fit."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
-    table, weight = Schema.learn(X).table, np.ones(n)
-    terms = single_terms(encode(table, learn_axes(table, weight, KnotRule(8))), weight)
+    terms, _ = singles_of(X)
     smooth = Smoothness.start(terms, 5.0)
     p = rng.uniform(0.1, 0.9, n)
     slope = p - (rng.random(n) < 0.5 + 0.4 * np.tanh(2 * X[:, 0] * X[:, 1]))
@@ -31,7 +33,7 @@ def test_dense_coordinates_are_the_scores_of_unit_vectors():
     from laconic.additive._numba_rows import score_change
 
     terms, *_ = _fit(40, 0)
-    rows = additive_together.dense_coordinates(terms)
+    rows = pairs.dense_coordinates(terms)
     g = np.random.default_rng(1).normal(size=(1, terms.n_coordinates))
     scores = np.empty((1, 40))
     score_change(*terms.packed, np.arange(len(terms.terms)), g, np.zeros(1), scores)
@@ -40,8 +42,8 @@ def test_dense_coordinates_are_the_scores_of_unit_vectors():
 
 def test_product_covariance_is_the_sum_over_pairs():
     terms, *_ = _fit(30, 0)
-    rows = additive_together.dense_coordinates(terms)
-    relative = terms.rough / additive_together.roughness_units(terms)[terms.owner]
+    rows = pairs.dense_coordinates(terms)
+    relative = terms.rough / roughness_units(terms)[terms.owner]
     relative = np.where(relative > 0, relative, 1.0)
     parts = [
         (rows[terms.owner == t].T / relative[terms.owner == t]) @ rows[terms.owner == t]
@@ -49,17 +51,17 @@ def test_product_covariance_is_the_sum_over_pairs():
     ]
     wanted = parts[0] * parts[1] + parts[0] * parts[2] + parts[1] * parts[2]
     # coordinates a hundred times rougher than the smoothest bend are left out
-    found = additive_together.product_covariance(terms, rows)
+    found = pairs.product_covariance(terms, rows)
     assert np.abs(found - wanted).max() < 0.1 * np.abs(wanted).max()
 
 
 def test_evidence_together_is_that_of_the_linear_model(monkeypatch):
     """With w = H z the working response, log N(z; 0, H^-1 + K_0 + K / l) minus that without K."""
-    monkeypatch.setattr(additive_together, "AMOUNTS", (300.0, 30.0, 3.0))
+    monkeypatch.setattr(tuning, "TOGETHER_GRID", (300.0, 30.0, 3.0))
     terms, diagonal, slope, curve = _fit(60, 2)
-    rows = additive_together.dense_coordinates(terms)
-    K = additive_together.product_covariance(terms, rows)
-    own = (rows.T / diagonal) @ rows + additive_together._FLAT
+    rows = pairs.dense_coordinates(terms)
+    K = pairs.product_covariance(terms, rows)
+    own = (rows.T / diagonal) @ rows + tuning.FLAT
     # scores of a stationary point: f = K_0 (-slope), so that the penalty balances the slopes
     score = -own @ slope
     response = score - slope / curve
@@ -71,9 +73,7 @@ def test_evidence_together_is_that_of_the_linear_model(monkeypatch):
 
     without = np.diag(1 / curve) + own
     wanted = [log_normal(without + K / a) - log_normal(without) for a in (300.0, 30.0, 3.0)]
-    found = additive_together.log_bayes_factors_together(
-        terms, diagonal, slope, curve, np.arange(60)
-    )
+    found = pairs.log_bayes_factors_together(terms, diagonal, slope, curve, np.arange(60))
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
@@ -101,7 +101,7 @@ def _log_loss(model, X, y):
 
 def test_signs_and_given_smoothness_leave_pairs_to_held_out_rows(monkeypatch):
     monkeypatch.setattr(
-        "laconic.additive.pairs.amount_together",
+        "laconic.additive.pairs.together_smoothing",
         lambda *_: pytest.fail("evidence for free, smooth terms does not hold here"),
     )
     rng = np.random.default_rng(0)
@@ -119,8 +119,59 @@ def test_gains_from_one_product_are_those_from_tables(n_scores, monkeypatch):
     cells = np.array([rng.integers(0, size, 500) for size in sizes], dtype=np.uint8)
     cells[3], cells[4] = 0, cells[0]
     slopes, curves = rng.normal(size=(n_scores, 500)), rng.uniform(0, 0.25, (n_scores, 500))
-    by_product = additive_pairs.all_gains(cells, sizes, slopes, curves)
-    monkeypatch.setattr(additive_pairs, "_FEW_LEVELS", 0.0)
-    by_table = additive_pairs.all_gains(cells, sizes, slopes, curves)
+    by_product = pairs.all_gains(cells, sizes, slopes, curves)
+    monkeypatch.setattr(tuning, "FEW_LEVELS", 0.0)
+    by_table = pairs.all_gains(cells, sizes, slopes, curves)
     np.testing.assert_allclose(by_product, by_table, rtol=1e-9, atol=1e-9)
     assert by_table[0, 1] != 0.0
+
+
+def test_pairs_are_picked_beside_all_others():
+    """Two columns that nearly agree share what they tell with a third: another pair tells more."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1_000, 6))
+    X[:, 1] = X[:, 0] + 0.1 * rng.normal(size=1_000)
+    f = 1.2 * X[:, 0] * X[:, 2] + 0.9 * X[:, 3] * X[:, 4]
+    y = (rng.random(1_000) < 1 / (1 + np.exp(-f))).astype(np.int64)
+    singles, weight = singles_of(X)
+    task = Task(PLAN, y, weight)
+    stage = task.evidence_fit(Smoothness.start(singles))
+    problem = task.problem(singles, stage.smoothness.diagonal())
+    slopes = loss_slopes(problem, stage.point.scores)
+    alone, _ = pairs.screen_pairs(singles, np.arange(6), *slopes)
+    assert set(alone[:2]) == {(0, 2), (1, 2)}
+    grids = pair_terms(singles, alone, weight)
+    (beside,) = pairs.largest_beside_all(task, stage, grids, 10.0, 1)
+    assert beside.columns == (3, 4)
+
+
+def test_pairs_start_where_their_evidence_is_largest():
+    found = pairs.best_smoothing(np.array([[0.0, 3.0, *[1.0] * 11], [*[0.0] * 12, 0.5]]))
+    np.testing.assert_allclose(found, [10**-1.5, 1e4])
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    singles, weight = singles_of(X)
+    terms = singles.extended(pair_terms(singles, [(0, 1), (1, 2)], weight))
+    units = roughness_units(terms)[3:]
+    smooth = Smoothness.start(singles).extended(terms, None, found)
+    np.testing.assert_allclose(smooth.bend[3:] * units, found)
+    np.testing.assert_array_equal(smooth.power[3:], tuning.WANDERING)
+    # a parameter that the user asks for stays
+    fixed = Smoothness.start(singles, 5.0).extended(terms, 5.0, found)
+    np.testing.assert_allclose(fixed.bend[3:] * units, 5.0)
+
+
+def test_building_starts_strong_pairs_at_their_own_parameters(monkeypatch):
+    """Without a step of the evidence they stay there."""
+    monkeypatch.setattr(tuning, "PAIR_STEPS", 0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_000, 10)) + 0.7 * rng.normal(size=(1_000, 1))
+    f = X[:, 0] + np.sin(2 * X[:, 1]) + X[:, 4] * X[:, 5]
+    y = (rng.random(1_000) < 1 / (1 + np.exp(-f))).astype(np.int64)
+    singles, weight = singles_of(X)
+    rule = pairs.PairRule(PairGrids(singles, weight), 20)
+    structure = pairs.build(Task(PLAN, y, weight), singles, rule)
+    strong = np.array([len(term.columns) == 2 for term in structure.terms.terms]) & ~structure.weak
+    assert strong.any()
+    tried = np.log10((structure.smoothness.bend * roughness_units(structure.terms))[strong])
+    np.testing.assert_allclose(2 * tried, np.round(2 * tried), atol=1e-9)
+    np.testing.assert_array_equal(structure.smoothness.power[strong], tuning.WANDERING)

@@ -10,9 +10,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
-from laconic import SparseAdditiveClassifier
-from laconic.additive.selection import RATIOS
-from laconic.core import AdditiveScore
+from laconic import AdditiveScore, SparseAdditiveClassifier
+from laconic.additive import tuning
+from laconic.additive.tuning import RATIOS
 
 
 def mixed(n: int = 1500, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -181,20 +181,8 @@ def test_relaxed_terms_are_fitted_without_the_group_penalty():
     assert relaxed.objective_ == pytest.approx(alone.objective_, rel=1e-8)
 
 
-def test_negligible_terms_are_dropped():
-    from types import SimpleNamespace
-
-    from laconic.additive.structure import support
-
-    terms = SimpleNamespace(owner=np.array([0, 1, 1, 2, 3]), terms=(None,) * 4)
-    point = SimpleNamespace(coordinates=np.array([[2.0, 0.003, 0.004, 1e-6, 0.0]]))
-    assert support(terms, point).tolist() == [0, 1]
-    nothing = SimpleNamespace(coordinates=np.zeros((1, 5)))
-    assert support(terms, nothing).tolist() == []
-
-
 def test_weak_pairs_together_are_worth_more_than_none():
-    """Forty small products, none of which could be told from chance, under one common amount."""
+    """Many small products, none of which could be told from chance, under one parameter."""
     draw = np.random.default_rng(0)
     n, d = 4000, 12
     X = draw.integers(0, 2, size=(n, d)).astype(float)
@@ -206,8 +194,8 @@ def test_weak_pairs_together_are_worth_more_than_none():
     train, test = slice(0, 1000), slice(1000, None)
     flat = SparseAdditiveClassifier(pairs=0).fit(X[train], y[train])
     model = SparseAdditiveClassifier().fit(X[train], y[train])
-    assert np.isfinite(model.pair_amount_)
-    assert not np.isfinite(flat.pair_amount_)
+    assert np.isfinite(model.pair_smoothing_)
+    assert not np.isfinite(flat.pair_smoothing_)
     gain = log_loss(y[test], flat.predict_proba(X[test])) - log_loss(
         y[test], model.predict_proba(X[test])
     )
@@ -225,14 +213,14 @@ def test_a_function_of_all_pairs_together_is_found():
     train, test = slice(0, 250), slice(250, None)
     model = SparseAdditiveClassifier().fit(frame.iloc[train], y[train])
     assert (model.predict(frame.iloc[test]) != y[test]).mean() < 0.03
-    assert model.pair_amount_ < 10.0
+    assert model.pair_smoothing_ < 10.0
     assert model.duality_gap_ <= 1e-5 * model.objective_
     flat = SparseAdditiveClassifier(pairs=0).fit(frame.iloc[train], y[train])
     assert (flat.predict(frame.iloc[test]) != y[test]).mean() > 0.2
 
 
 def test_smoothness_follows_held_out_rows():
-    """Few rows with no signal want more of it; a fixed amount stays as it is."""
+    """Few rows with no signal want more of it; a fixed one stays as it is."""
     draw = np.random.default_rng(3)
     X = draw.normal(size=(150, 6))
     y = draw.integers(0, 2, size=150)
@@ -251,75 +239,6 @@ def test_the_path_ends_where_it_is_hopeless():
     assert 1 < len(free.path_["loss"]) < len(RATIOS)
     few = SparseAdditiveClassifier(pairs=0, max_terms=1).fit(X, y)
     assert len(few.path_["loss"]) == len(RATIOS)
-
-
-def test_a_guess_is_carried_by_columns():
-    from laconic.additive.criterion import AdditivePoint
-    from laconic.additive.evidence import Smoothness
-    from laconic.additive.structure import Stage
-    from laconic.additive.terms import pair_terms, single_terms
-    from laconic.data.tables.columns import Schema
-    from laconic.data.tables.knots import KnotRule, encode, learn_axes
-
-    draw = np.random.default_rng(0)
-    X, weight = draw.normal(size=(60, 3)), np.ones(60)
-    table = Schema.learn(X).table
-    singles = single_terms(encode(table, learn_axes(table, weight, KnotRule(6))), weight)
-    pairs = pair_terms(singles, [(0, 2), (1, 2)], weight)
-    known = singles.subset([2, 1]).extended(pairs[:1])
-    g = draw.normal(size=(1, known.n_coordinates))
-    point = AdditivePoint(np.array([0.5]), g, np.zeros((1, 60)))
-    amounts = (np.array([3.0, 4.0, 5.0]), np.array([6.0, 7.0, 8.0]), np.array([1.0, 0.5, 0.25]))
-    smooth = Smoothness(known, *amounts)
-    terms = singles.extended(pairs)
-    carried = Stage(smooth, point).carried(terms)
-    for t, source in {1: 1, 2: 0, 3: 2}.items():
-        np.testing.assert_array_equal(terms.values(t, carried.coordinates), known.values(source, g))
-    assert not terms.values(0, carried.coordinates).any()
-    assert not terms.values(4, carried.coordinates).any()
-    assert carried.scores.std() > 0
-    new = Smoothness.start(terms, 1.0).guided(smooth)
-    np.testing.assert_array_equal(new.bend[1:4], [4.0, 3.0, 5.0])
-    np.testing.assert_array_equal(new.line[1:4], [7.0, 6.0, 8.0])
-    np.testing.assert_array_equal(new.power[1:4], [0.5, 1.0, 0.25])
-
-
-def test_weak_pairs_share_one_amount():
-    from laconic.additive.criterion import AdditivePoint
-    from laconic.additive.evidence import Smoothness, roughness_units
-    from laconic.additive.structure import Structure
-    from laconic.additive.terms import pair_terms, single_terms
-    from laconic.data.tables.columns import Schema
-    from laconic.data.tables.knots import KnotRule, encode, learn_axes
-
-    X = np.random.default_rng(0).normal(size=(80, 2))
-    weight = np.ones(80)
-    table = Schema.learn(X).table
-    singles = single_terms(encode(table, learn_axes(table, weight, KnotRule(8))), weight)
-    terms = singles.extended(pair_terms(singles, [(0, 1)], weight))
-    point = AdditivePoint(np.zeros(1), np.zeros((1, terms.n_coordinates)), np.zeros((1, 80)))
-    smooth = Smoothness.start(terms, 2.0)
-    weak = np.array([False, False, True])
-    structure = Structure(terms, smooth, np.ones(3), point, weak)
-    np.testing.assert_allclose(structure.scaled(4.0).diagonal, 4.0 * structure.diagonal)
-    new, pair = structure.at_amount(50.0).diagonal, terms.owner == 2
-    rough, unit = terms.rough[pair], roughness_units(terms)[2]
-    assert (rough > 0).any()
-    np.testing.assert_allclose(new[pair], np.where(rough > 0, 50.0 * rough / unit, 50.0))
-    np.testing.assert_array_equal(new[~pair], smooth.diagonal()[~pair])
-    assert [t.columns for t in structure.at_amount(np.inf).terms.terms] == [(0,), (1,)]
-
-
-def test_one_absurd_row_does_not_decide_the_path():
-    """A held-out loss counts at most log(rows + 1)."""
-    from laconic.additive.selection import HeldOutRows
-
-    scores = np.zeros((1, 10))
-    scores[0, 0] = 1e4
-    y = np.zeros(10, dtype=np.int64)
-    point = HeldOutRows(y, np.ones(10)).judged(0.0, [np.arange(10)], [scores], 1.0)
-    assert point.losses[0] == pytest.approx(np.log(11.0))
-    assert point.log_loss == pytest.approx((1e4 + 9 * np.log(2.0)) / 10)
 
 
 def test_costs_move_the_threshold_and_the_choice():
@@ -442,3 +361,17 @@ def test_displays_draw_the_numbers_of_the_model(model):
     fixed = SparseAdditiveClassifier(pairs=0, group_penalty=0.01).fit(*mixed(200))
     with pytest.raises(ValueError, match="no path"):
         AdditivePathDisplay.from_estimator(fixed)
+
+
+def test_more_rows_than_the_choice_are_all_fitted_and_certified(monkeypatch):
+    """Terms, smoothness and penalty from some rows; the model and its gap from all of them."""
+    monkeypatch.setattr(tuning, "SELECTION_ROWS", 1_000)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4_000, 5))
+    y = rng.random(4_000) < 1 / (1 + np.exp(-2 * X[:, 0] - np.sin(3 * X[:, 1])))
+    model = SparseAdditiveClassifier(random_state=0).fit(X, y)
+    assert {"x0", "x1"} <= {term.columns[0] for term in model.terms_}
+    assert model.duality_gap_ <= 1e-5 * model.objective_
+    assert np.isfinite(model.held_out_proba_).all(axis=1).sum() == 1_000
+    # without penalty on the intercept, the mean probability is the share of all rows
+    assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=1e-3)
