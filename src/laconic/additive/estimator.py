@@ -315,11 +315,13 @@ class SparseAdditiveClassifier(FormPrediction):
         """The class of least expected cost; without costs, by ``threshold_`` or the likeliest."""
         proba = self.predict_proba(X)
         if len(self.classes_) == 2:
-            return self.classes_[(proba[:, 1] > self.threshold_).astype(int)]
-        if self.costs is not None:
+            decided = (proba[:, 1] > self.threshold_).astype(int)
+        elif self.costs is not None:
             matrix = cost_matrix(self.costs, self.classes_)
-            return self.classes_[expected_costs(proba, matrix).argmin(axis=1)]
-        return self.classes_[proba.argmax(axis=1)]
+            decided = expected_costs(proba, matrix).argmin(axis=1)
+        else:
+            decided = proba.argmax(axis=1)
+        return np.asarray(self.classes_[decided])
 
     def drop(
         self, term: int | str, X: Any = None, y: Any = None, sample_weight: Any = None

@@ -331,11 +331,12 @@ def fitted_terms(
     K = len(point.intercept)
     squares = (point.coordinates**2).sum(axis=0)
     norms = np.sqrt(np.bincount(terms.owner, squares, minlength=len(terms.terms)) / K)
-    order = sorted(np.flatnonzero(norms > 0), key=lambda t: (-norms[t], terms.terms[t].columns))
+    seen = map(int, np.flatnonzero(norms > 0))
+    order = sorted(seen, key=lambda t: (-norms[t], terms.terms[t].columns))
     out = []
     for t in order:
         term = terms.terms[t]
-        values = terms.values(int(t), point.coordinates)
+        values = terms.values(t, point.coordinates)
         if len(term.columns) == 1 and signs and signs[term.columns[0]]:
             values = _exactly_monotone(values, term.n_knots, signs[term.columns[0]])
         shape = (*(axis.size for axis in term.axes), K)
@@ -343,7 +344,7 @@ def fitted_terms(
         errors = _jackknife(term.columns, folds)
         errors = None if errors is None else errors.reshape(shape)
         out.append(FittedTerm(form, float(norms[t]), masses[t].reshape(shape[:-1]), errors))
-    return out, [int(t) for t in order]
+    return out, order
 
 
 def _exactly_monotone(values: Floats, n_knots: int, sign: int) -> Floats:
@@ -403,9 +404,9 @@ def refit_rest(
     singles = single_terms(rows, weight, coarse=record.coarse)
     own = [a for t, a in enumerate(record.terms) if t != fixed]
     pairs = [a.columns for a in own if len(a.columns) == 2]
-    grids = dict(zip(pairs, pair_terms(singles, pairs, weight), strict=True))
-    both = (grids.get(a.columns, singles.terms[a.columns[0]]) for a in own)
-    terms = TermSet(rows, singles.coarse, tuple(both))
+    made = (*singles.terms, *pair_terms(singles, pairs, weight))
+    by_columns = {term.columns: term for term in made}
+    terms = TermSet(rows, singles.coarse, tuple(by_columns[a.columns] for a in own))
     parts = ([getattr(a, name) for a in own] for name in ("bend", "line", "power", "group"))
     bend, line, power, group = map(np.array, parts)
     smooth = Smoothness(terms, bend, line, power)

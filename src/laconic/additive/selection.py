@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
+from sklearn.utils.parallel import Parallel, delayed
 
 from laconic._typing import Floats, Ints
 from laconic.additive import tuning
@@ -254,7 +254,8 @@ class Fold:
         return self.point.scores[:, self.held_out]
 
     def fitted(self, structure: Structure, ratio: float, start: AdditivePoint) -> AdditivePoint:
-        return self.task.solve(structure, ratio, start, self.task.fold_tol).point
+        point: AdditivePoint = self.task.solve(structure, ratio, start, self.task.fold_tol).point
+        return point
 
     def scaled(self, factor: float) -> Fold:
         """The same fold, without weak pairs, with all smoothing parameters times ``factor``."""
@@ -390,7 +391,7 @@ def held_out_proba(scores: Floats) -> Floats:
 
 def log_losses(scores: Floats, y: Ints) -> Floats:
     if len(scores) == 1:
-        return np.logaddexp(0.0, np.where(y > 0, -scores[0], scores[0]))
+        return np.asarray(np.logaddexp(0.0, np.where(y > 0, -scores[0], scores[0])))
     top = scores.max(axis=0)
     own = scores[y, np.arange(len(y))]
     return np.asarray(np.log(np.exp(scores - top).sum(axis=0)) + top - own)
