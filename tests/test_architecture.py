@@ -27,7 +27,7 @@ FAMILY_IMPORTS = {
     "minimax": {"modl", "convex"},
     "scorecard": {"linear", "modl", "bayes"},
 }
-AFTER = ["choose", "export", "reporting", "job", "cli"]
+AFTER = ["choose", "export", "watch", "reporting", "job", "cli"]
 MOST_FILES = 15
 
 

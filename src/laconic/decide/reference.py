@@ -1,0 +1,252 @@
+"""What a model was like on rows it had not seen, in counts: the yardstick for rows to come.
+
+No row is kept. Scores are counted by class in cells (the decision taken, and how high the score
+was), columns by class in a few bins (intervals, the commonest texts, missing, any other).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.core.decisions import class_codes, expected_costs
+from laconic.data.tables.columns import Table
+
+SCORE_BINS = 8
+"""Quantiles of each class that cut the score: twice as many gain nothing on 2,000 rows."""
+COLUMN_BINS = 10
+MOST_TEXTS = 20
+
+
+@dataclass(frozen=True)
+class ColumnReference:
+    """How the cells of one column fell: intervals or texts, then any other, then missing."""
+
+    name: str
+    edges: Floats | None
+    texts: tuple[str, ...] | None
+    counts: Floats
+    """(classes, bins)."""
+
+    @property
+    def n_bins(self) -> int:
+        known = len(self.texts) if self.texts is not None else len(self.edges) + 1  # type: ignore[arg-type]
+        return known + 2
+
+    def bins(self, table: Table) -> Ints:
+        """The bin of every row of a table."""
+        j = table.place(self.name)
+        values = table.column(j)
+        if self.texts is None:
+            numbers = np.asarray(values, dtype=np.float64)
+            found = np.searchsorted(self.edges, numbers, "left")  # type: ignore[call-overload]
+            return np.where(np.isnan(numbers), self.n_bins - 1, found).astype(np.int64)
+        place = {text: b for b, text in enumerate(self.texts)}
+        own = [place.get(text, self.n_bins - 2) for text in table.categories[j] or ()]
+        # the codes -2 (new text) and -1 (missing) read the last two entries
+        table_of = np.array([*own, self.n_bins - 2, self.n_bins - 1], dtype=np.int64)
+        return np.asarray(table_of[values])
+
+    def label(self, b: int) -> str:
+        if b >= self.n_bins - 2:
+            return ("any other", "missing")[b - (self.n_bins - 2)]
+        if self.texts is not None:
+            return self.texts[b]
+        assert self.edges is not None
+        if not len(self.edges):
+            return "any number"
+        if b == 0:
+            return f"≤ {self.edges[0]:.4g}"
+        return f"> {self.edges[b - 1]:.4g}"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Counts of labelled rows that the fit has not seen.
+
+    >>> draw = np.random.default_rng(0)
+    >>> p = draw.random(500)
+    >>> proba, codes = np.column_stack([1 - p, p]), (draw.random(500) < p).astype(int)
+    >>> decided = (p > 0.3).astype(int)
+    >>> reference = Reference.of_scores(proba, codes, decided, 2)
+    >>> int(reference.counts.sum()), reference.counts.shape[0]
+    (500, 2)
+    """
+
+    edges: Floats
+    """Cuts of the score: the probability of the last of two classes, else the largest one."""
+    decisions: Ints
+    """What was decided in each cell; -1 for an abstention, -2 for the cell of all the rest."""
+    cells: Ints
+    """Cell of (decision + 1, score bin)."""
+    counts: Floats
+    """(classes, cells)."""
+    proba: Floats
+    """(cells, classes): mean probabilities of the model, before any correction."""
+    columns: tuple[ColumnReference, ...] = ()
+
+    @classmethod
+    def of_scores(
+        cls,
+        proba: Floats,
+        codes: Ints,
+        decided: Ints,
+        n_classes: int,
+        columns: tuple[ColumnReference, ...] = (),
+    ) -> Reference:
+        """Cells that separate the classes and never mix two decisions."""
+        score = _score(proba)
+        levels = np.linspace(0.0, 1.0, SCORE_BINS + 1)[1:-1]
+        groups = [score[codes == k] for k in range(n_classes)] if n_classes == 2 else [score]
+        cuts = [np.quantile(own, levels) for own in groups if len(own)]
+        edges = np.unique(np.concatenate(cuts))
+        flat = (decided + 1) * (len(edges) + 1) + np.searchsorted(edges, score, "left")
+        used, cell = np.unique(flat, return_inverse=True)
+        places = np.full((n_classes + 1) * (len(edges) + 1), len(used), dtype=np.int64)
+        places[used] = np.arange(len(used))
+        counts = np.zeros((n_classes, len(used) + 1))
+        np.add.at(counts, (codes, cell), 1.0)
+        total = np.maximum(counts.sum(axis=0), 1.0)
+        means = np.zeros((len(used) + 1, n_classes))
+        np.add.at(means, cell, proba)
+        decisions = np.append(used // (len(edges) + 1) - 1, -2)
+        return cls(edges, decisions, places, counts, means / total[:, None], columns)
+
+    def cell_counts(self, proba: Floats, decided: Ints) -> Floats:
+        """How many rows fell into each cell."""
+        inside = np.searchsorted(self.edges, _score(proba), "left")
+        cell = self.cells[(decided + 1) * (len(self.edges) + 1) + inside]
+        return np.bincount(cell, minlength=self.counts.shape[1]).astype(np.float64)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "edges": self.edges.tolist(),
+            "decisions": self.decisions.tolist(),
+            "cells": self.cells.tolist(),
+            "counts": self.counts.tolist(),
+            "proba": self.proba.tolist(),
+            "columns": [
+                {
+                    "name": column.name,
+                    "edges": None if column.edges is None else column.edges.tolist(),
+                    "texts": None if column.texts is None else list(column.texts),
+                    "counts": column.counts.tolist(),
+                }
+                for column in self.columns
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Reference:
+        columns = tuple(
+            ColumnReference(
+                str(one["name"]),
+                None if one["edges"] is None else _numbers(one["edges"], "edges"),
+                None if one["texts"] is None else tuple(str(text) for text in one["texts"]),
+                _numbers(one["counts"], "counts"),
+            )
+            for one in data["columns"]
+        )
+        found = cls(
+            _numbers(data["edges"], "edges"),
+            np.array(data["decisions"], dtype=np.int64),
+            np.array(data["cells"], dtype=np.int64),
+            _numbers(data["counts"], "counts"),
+            _numbers(data["proba"], "proba"),
+            columns,
+        )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        n_classes, n_cells = self.counts.shape
+        right = (
+            len(self.decisions) == n_cells
+            and self.proba.shape == (n_cells, n_classes)
+            and self.cells.shape == ((n_classes + 1) * (len(self.edges) + 1),)
+            and self.cells.min() >= 0
+            and self.cells.max() < n_cells
+            and ((self.decisions >= -2) & (self.decisions < n_classes)).all()
+            and (self.counts >= 0).all()
+            and all(
+                one.counts.shape == (n_classes, one.n_bins)
+                and (one.edges is None) != (one.texts is None)
+                for one in self.columns
+            )
+        )
+        if not right:
+            raise ValueError("the reference does not fit its own cells")
+
+
+def reference_of(model: Any, X: Any, y: Any) -> Reference:
+    """Count labelled rows that the fit of a DecisionClassifier has not seen.
+
+    Parameters
+    ----------
+    model : fitted DecisionClassifier whose inner model belongs to this library
+    X, y : rows and their classes
+
+    Returns
+    -------
+    Reference
+    """
+    codes = class_codes(np.asarray(y), model.classes_, "y")
+    table = model.estimator_._read_rows(X)
+    raw = np.asarray(model.estimator_.predict_proba(X), dtype=np.float64)
+    n_classes = len(model.classes_)
+    columns = tuple(_column_reference(table, j, codes, n_classes) for j in range(len(table.names)))
+    return Reference.of_scores(raw, codes, decisions_of(model, raw), n_classes, columns)
+
+
+def decisions_of(model: Any, raw: Floats, prior: Floats | None = None) -> Ints:
+    """Decisions as positions, -1 for an abstention, from the inner model's probabilities."""
+    from laconic.core.decisions import correct_prior
+
+    deployed = model.prior_ if prior is None else prior
+    proba = raw
+    if deployed is not None and model.train_prior_ is not None:
+        proba = correct_prior(raw, model.train_prior_, deployed)
+    paid = expected_costs(proba, model.cost_matrix_)
+    decided = paid.argmin(axis=1)
+    if model.reject_cost is not None:
+        decided = np.where(paid.min(axis=1) > model.reject_cost, -1, decided)
+    return np.asarray(decided, dtype=np.int64)
+
+
+def _score(proba: Floats) -> Floats:
+    return proba[:, 1] if proba.shape[1] == 2 else proba.max(axis=1)
+
+
+def _column_reference(table: Table, j: int, codes: Ints, n_classes: int) -> ColumnReference:
+    values: NDArray[Any] = table.column(j)
+    edges, texts = None, None
+    if table.kinds[j] == "categorical":
+        known = table.categories[j] or ()
+        often = np.bincount(values[values >= 0], minlength=len(known))
+        common = np.argsort(-often, kind="stable")[:MOST_TEXTS]
+        texts = tuple(known[c] for c in sorted(common.tolist()) if often[c])
+    else:
+        numbers = np.asarray(values, dtype=np.float64)
+        numbers = numbers[~np.isnan(numbers)]
+        levels = np.linspace(0.0, 1.0, COLUMN_BINS + 1)[1:-1]
+        edges = (
+            np.unique(np.quantile(numbers, levels, method="inverted_cdf"))
+            if len(numbers)
+            else np.empty(0)
+        )
+    empty = ColumnReference(table.names[j], edges, texts, np.zeros((n_classes, 0)))
+    counts = np.zeros((n_classes, empty.n_bins))
+    np.add.at(counts, (codes, empty.bins(table)), 1.0)
+    return ColumnReference(table.names[j], edges, texts, counts)
+
+
+def _numbers(values: Any, name: str) -> Floats:
+    found = np.array(values, dtype=np.float64)
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} of the reference must be finite numbers")
+    return found

@@ -1,0 +1,167 @@
+"""Watching a model: class mix, cost, columns and labels, against simulations with a known truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from laconic import DecisionClassifier, PlainLogisticRegression
+from laconic.decide.reference import Reference, reference_of
+from laconic.watch.mix import estimate_mix, likeliest_mix
+from laconic.watch.sequential import MeanWatch
+from laconic.watch.watch import Counter, conclude, watch
+
+COSTS = {"bad": {"ok": 5}, "ok": {"bad": 1}}
+
+
+def drawn(rng, n, share, change=None):
+    """Rows of two classes; ``change`` moves what is not the mix."""
+    bad = rng.random(n) < share
+    x = rng.normal(1.2 * bad, 1.0)
+    z = rng.normal(0.8 * bad, 1.0) * (2.0 if change == "scale" else 1.0)
+    word = np.where(rng.random(n) < np.where(bad, 0.7, 0.3), "a", "b")
+    if change == "flip":
+        word = np.where(word == "a", "b", "a")
+    if change == "unit":
+        x = 100 * x
+    return {"x": x, "z": z, "word": word.astype(object)}, np.where(bad, "bad", "ok")
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = drawn(np.random.default_rng(0), 2000, 0.15)
+    return DecisionClassifier(PlainLogisticRegression(), COSTS).fit(X, y)
+
+
+def cost_of(model, share):
+    X, y = drawn(np.random.default_rng(99), 100_000, share)
+    said = model.predict(X)
+    return np.where(y == said, 0, np.where(y == "bad", 5, 1)).mean()
+
+
+@pytest.mark.parametrize(("n", "share"), [(200, 0.15), (2000, 0.05), (2000, 0.4)])
+def test_intervals_cover_and_alarms_are_rare(model, n, share):
+    rng = np.random.default_rng([n, int(100 * share)])
+    true_cost, runs = cost_of(model, share), 60
+    mix = cost = alarms = 0
+    for r in range(runs):
+        found = watch(model, drawn(rng, n, share)[0], reference=drawn(rng, 1500, 0.15), seed=r)
+        mix += found.mix.low[0] <= share <= found.mix.high[0]
+        cost += found.cost[1] <= true_cost <= found.cost[2]
+        alarms += found.alarm
+    assert mix / runs >= 0.86  # nominal 95 %; 60 runs have a standard error of 3 %
+    assert cost / runs >= 0.82
+    assert alarms / runs <= 0.12
+
+
+@pytest.mark.parametrize("change", ["scale", "flip", "unit"])
+def test_what_is_not_the_mix_is_noticed(model, change):
+    rng = np.random.default_rng(1)
+    reference = drawn(rng, 1500, 0.15)
+    found = watch(model, drawn(rng, 500, 0.15, change)[0], reference=reference)
+    assert found.alarm
+    moved = {"scale": "z", "flip": "word", "unit": "x"}[change]
+    assert found.moved[0].name == moved
+    assert found.to_dict()["moved"][0]["column"] == moved
+
+
+def test_adopting_the_new_mix_saves(model):
+    rng = np.random.default_rng(2)
+    found = watch(model, drawn(rng, 5000, 0.6)[0], reference=drawn(rng, 4000, 0.15))
+    assert found.adopted_cost < found.cost[0]
+    adapted = DecisionClassifier(
+        PlainLogisticRegression(), COSTS, prior={"bad": 0.6, "ok": 0.4}
+    ).fit(*drawn(np.random.default_rng(0), 2000, 0.15))
+    X, y = drawn(np.random.default_rng(98), 50_000, 0.6)
+    paid = np.where(y == adapted.predict(X), 0, np.where(y == "bad", 5, 1)).mean()
+    assert found.adopted_cost == pytest.approx(paid, rel=0.1)
+    low, high = found.mix.low[-1], found.mix.high[-1]
+    assert low - 1e-9 <= found.cautious[-1] <= high + 1e-9
+
+
+def test_the_mix_is_the_likeliest_one():
+    """Two classes by halving, three by EM: both against a grid."""
+    rng = np.random.default_rng(3)
+    for k in (2, 3):
+        shares = rng.dirichlet(np.ones(6), k)
+        seen = rng.multinomial(500, rng.dirichlet(np.ones(k)) @ shares).astype(float)
+        found = likeliest_mix(shares, seen)
+        grid = rng.dirichlet(np.ones(k), 20_000)
+        best = (np.log(grid @ shares) @ seen).max()
+        assert np.log(found @ shares) @ seen >= best - 0.01  # far below what 500 rows can tell
+
+
+def test_three_classes_are_watched():
+    rng = np.random.default_rng(4)
+    f = rng.dirichlet(np.ones(9), 3)
+    reference = np.array([rng.multinomial(600, p) for p in f], dtype=float)
+    mix = np.array([0.2, 0.5, 0.3])
+    hits = 0
+    for r in range(40):
+        found = estimate_mix(reference, rng.multinomial(1000, mix @ f).astype(float), seed=r)
+        hits += ((found.low <= mix) & (mix <= found.high)).all()
+    assert hits >= 30
+
+
+def test_a_wealthy_gambler_is_rare_when_nothing_moved():
+    rng = np.random.default_rng(5)
+    alarms = 0
+    for _ in range(300):
+        test = MeanWatch(bound=0.3, low=0.0, high=1.0, doubt=0.1)
+        test.add(rng.random(400) < 0.3)
+        alarms += test.alarm_at() is not None
+    assert alarms / 300 <= 0.1
+    late = MeanWatch(bound=0.3, low=0.0, high=1.0)
+    late.add(rng.random(100) < 0.3)
+    late.add(rng.random(500) < 0.6)
+    assert 100 < late.alarm_at() < 400
+
+
+def test_labels_show_that_costs_rose(model):
+    rng = np.random.default_rng(6)
+    reference = drawn(rng, 1500, 0.15)
+    X, y = drawn(rng, 600, 0.15)
+    assert watch(model, X, y, reference=reference).labelled["alarm_at"] is None
+    wrong = np.where(rng.random(600) < 0.5, "bad", y)
+    found = watch(model, X, wrong, reference=reference)
+    assert found.alarm
+    assert found.labelled["alarm_at"] < 600
+
+
+def test_chunks_count_as_the_whole(model):
+    rng = np.random.default_rng(7)
+    reference = reference_of(model, *drawn(rng, 800, 0.15))
+    X, _ = drawn(rng, 900, 0.3)
+    pieces = [{name: cells[i : i + 250] for name, cells in X.items()} for i in range(0, 900, 250)]
+    whole = watch(model, X, reference=reference)
+    parts = watch(model, None, reference=reference, chunks=pieces)
+    assert whole.to_dict() == parts.to_dict()
+
+
+def test_a_reference_is_plain_numbers_and_comes_back(model):
+    import json
+
+    rng = np.random.default_rng(8)
+    reference = reference_of(model, *drawn(rng, 500, 0.15))
+    again = Reference.from_dict(json.loads(json.dumps(reference.to_dict())))
+    counter, other = Counter(model, reference), Counter(model, again)
+    for one in (counter, other):
+        one.add(drawn(np.random.default_rng(9), 300, 0.3)[0])
+    assert conclude(counter).to_dict() == conclude(other).to_dict()
+    broken = reference.to_dict() | {"cells": [10**6] * len(reference.cells)}
+    with pytest.raises(ValueError, match="does not fit"):
+        Reference.from_dict(broken)
+
+
+def test_new_texts_are_counted_and_refusals_are_sentences(model):
+    rng = np.random.default_rng(10)
+    reference = drawn(rng, 800, 0.15)
+    X, _ = drawn(rng, 300, 0.15)
+    X["word"][:40] = "zebra"
+    found = watch(model, X, reference=reference)
+    assert found.unseen == {"word": 40}
+    assert found.alarm
+    with pytest.raises(ValueError, match="no reference"):
+        watch(model, X)
+    with pytest.raises(ValueError, match="no rows"):
+        watch(model, {name: cells[:0] for name, cells in X.items()}, reference=reference)
