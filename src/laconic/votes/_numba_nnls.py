@@ -19,6 +19,10 @@ PIVOT = 1e-12
 Without a penalty its pull is zero up to rounding, so refusing it loses nothing; with one it takes
 the place of a free variable (see ``_exchange``)."""
 
+BLOCK = 0.2
+"""Variables pulled this share as hard as the hardest enter together, at most one for four free
+ones: it saves pricing passes (867 to 30 on 2,000 voters)."""
+
 REFRESH = 32
 """Sweeps between two slopes that are computed anew; between them only what moved is subtracted."""
 
@@ -95,13 +99,24 @@ def _append(
 
 
 @njit(cache=True)
-def _low(lower: float, penalty: float, side: int) -> float:
-    return max(lower, 0.0) if penalty != 0.0 and side > 0 else lower
+def _room(lower: float, upper: float, penalty: float, side: int) -> tuple[float, float]:
+    """Bounds of a variable that, under a penalty, must stay on its side of zero."""
+    if penalty != 0.0 and side > 0:
+        lower = max(lower, 0.0)
+    if penalty != 0.0 and side < 0:
+        upper = min(upper, 0.0)
+    return lower, upper
 
 
 @njit(cache=True)
-def _high(upper: float, penalty: float, side: int) -> float:
-    return min(upper, 0.0) if penalty != 0.0 and side < 0 else upper
+def _release(
+    j: int, bound: float, w: Floats, side: NDArray[np.int8], free: NDArray[np.bool_]
+) -> None:
+    """Leave variable j on a bound."""
+    w[j] = bound
+    free[j] = False
+    if bound == 0.0:
+        side[j] = 0
 
 
 @njit(cache=True)
@@ -130,8 +145,7 @@ def _settle(
         for p in range(k):
             j = order[p]
             goal = w[j] + d[p]
-            low = _low(lower[j], penalty, side[j])
-            high = _high(upper[j], penalty, side[j])
+            low, high = _room(lower[j], upper[j], penalty, side[j])
             if goal < low:
                 step = min(step, (low - w[j]) / d[p])
             elif goal > high:
@@ -146,16 +160,12 @@ def _settle(
             u[p] *= 1.0 - step
         for p in range(k - 1, -1, -1):
             j = order[p]
-            low = _low(lower[j], penalty, side[j])
-            high = _high(upper[j], penalty, side[j])
+            low, high = _room(lower[j], upper[j], penalty, side[j])
             goal = w[j] + d[p]
             bound = low if d[p] < 0.0 else high
             leaves = goal < low or goal > high
             if leaves and (bound - w[j]) / d[p] <= step * (1.0 + 1e-12):
-                w[j] = bound
-                free[j] = False
-                if bound == 0.0:
-                    side[j] = 0
+                _release(j, bound, w, side, free)
                 _remove(R, u, order, k, p)
                 k -= 1
                 released += 1
@@ -197,8 +207,7 @@ def _exchange(
         d = -sign * x[p]
         if abs(d) <= 1e-9:
             continue
-        low = _low(lower[i], penalty, side[i])
-        high = _high(upper[i], penalty, side[i])
+        low, high = _room(lower[i], upper[i], penalty, side[i])
         room = (low - w[i]) / d if d < 0.0 else (high - w[i]) / d
         if room < step:
             step, place = max(room, 0.0), p
@@ -208,14 +217,8 @@ def _exchange(
         w[order[p]] -= step * sign * x[p]
     w[j] += step * sign
     i = order[place]
-    w[i] = (
-        _low(lower[i], penalty, side[i])
-        if sign * x[place] > 0.0
-        else (_high(upper[i], penalty, side[i]))
-    )
-    free[i] = False
-    if w[i] == 0.0:
-        side[i] = 0
+    low, high = _room(lower[i], upper[i], penalty, side[i])
+    _release(i, low if sign * x[place] > 0.0 else high, w, side, free)
     _remove(R, u, order, k, place)
     return k - 1
 
@@ -245,6 +248,13 @@ def _pulls(
 
 
 @njit(cache=True)
+def _steepest(pull: Floats, shut: NDArray[np.bool_], share: float) -> NDArray[np.int64]:
+    """Variables that are pulled at least ``share``, the hardest first."""
+    fit = np.flatnonzero(~shut & (np.abs(pull) >= share))
+    return fit[np.argsort(-np.abs(pull[fit]), kind="mergesort")]
+
+
+@njit(cache=True)
 def active_set(
     G: Floats,
     linear: Floats,
@@ -261,13 +271,8 @@ def active_set(
     max_sweeps: int,
     max_free: int,
     one_at_a_time: bool,
-    entered_log: NDArray[np.int64],
-) -> tuple[int, int, int, int, float]:
-    """Solve from the state (w, side, R, order, k), in place.
-
-    Returns (k, status, sweeps, number entered, largest pull left). ``entered_log`` receives the
-    first entries in order of entering.
-    """
+) -> tuple[int, int, int]:
+    """Solve from the state (w, side, R, order, k), in place; returns (k, status, sweeps)."""
     free = np.zeros(n, dtype=np.bool_)
     for p in range(k):
         free[order[p]] = True
@@ -275,7 +280,7 @@ def active_set(
     g = np.empty(n)
     pull = np.empty(n)
     u = np.zeros(min(n, R.shape[0]) + 1)
-    entered, sweep, tries, best = 0, 0, 0, 0.0
+    sweep, tries = 0, 0
     value = 0.0
     single, moved, status = one_at_a_time, False, OUT_OF_SWEEPS
     # without a penalty or a box nothing can be gained, or stopped, along a dependent column
@@ -340,16 +345,9 @@ def active_set(
             moved = False
             continue
         wanted = 1 if single else 1 + k // 4
-        share = open_best if single else 0.2 * open_best
-        fit = np.empty(n, dtype=np.int64)
-        count = 0
-        for j in range(n):
-            if not shut[j] and abs(pull[j]) >= share:
-                fit[count] = j
-                count += 1
-        ranked = fit[:count][np.argsort(-np.abs(pull[fit[:count]]), kind="mergesort")]
+        share = open_best if single else BLOCK * open_best
         first, swapped = -1, False
-        for j in ranked[:wanted]:
+        for j in _steepest(pull, shut, share)[:wanted]:
             if k >= max_free or k >= R.shape[0]:
                 break
             fate = _append(G, R, u, order, k, j, pull[j], first < 0)
@@ -366,7 +364,7 @@ def active_set(
                     swapped = True
                     fate = _append(G, R, u, order, k, j, pull[j], True)
                 if fate < 0:
-                    return k, UNBOUNDED, sweep, entered, best
+                    return k, UNBOUNDED, sweep
             if fate < 0:
                 shut[j] = True
             elif fate > 0:
@@ -376,9 +374,6 @@ def active_set(
                 free[j] = True
                 toward = w[j] if w[j] != 0.0 else pull[j]
                 side[j] = 1 if toward > 0.0 else -1
-                if entered < entered_log.shape[0]:
-                    entered_log[entered] = j
-                entered += 1
         if first < 0:
             continue
         k, released, decrease = _settle(R, u, order, k, w, side, free, penalty, lower, upper)
@@ -390,7 +385,7 @@ def active_set(
         else:
             shut[first] = True
             single = True
-    return k, status, sweep, entered, best
+    return k, status, sweep
 
 
 @njit(cache=True)

@@ -15,10 +15,9 @@ from laconic.core.contract import Interval, StrOptions
 from laconic.core.solution import Solution, WhyStopped
 from laconic.votes import tuning
 from laconic.votes.columns import Columns
-from laconic.votes.criterion import divergence_from_uniform
 from laconic.votes.estimator import VoteClassifier
 from laconic.votes.nnls import ActiveSet, moment_gap, sides_to_bounds
-from laconic.votes.problem import Choice, Chosen, Curve, Problem, Stages
+from laconic.votes.problem import Choice, Chosen, Curve, Problem, Program
 from laconic.votes.voters.families import family_of
 from laconic.votes.voters.forest import ForestVoters
 
@@ -231,16 +230,12 @@ def lp_boost(
 
 
 @dataclass(frozen=True)
-class SolverProgram:
-    """One vote for each of several solvers, in ``parameters`` that tell them apart."""
+class SolverProgram(Program):
+    """One vote for each of several parameters of a solver."""
 
     parameters: tuple[float, ...]
     solver: Callable[[Problem, float], Solution]
-    boxed = False
     scaled = True
-    chooses = True
-    warns = True
-    sides = "both"
 
     @property
     def compares(self) -> bool:
@@ -255,24 +250,12 @@ class SolverProgram:
             total = float(np.abs(found.point[found.point != 0.0]).sum()) or 1.0
             yield replace(found, point=found.point / total)
 
-    def may_stop(self, losses: Sequence[float], n_held_out: float) -> bool:
-        return False
-
     def solve(self, problem: Problem, choice: Choice) -> tuple[Solution, Curve]:
         place = self.parameters[max(choice.place, 0)]
         return next(self.follow(problem, [place])), choice.curve
 
     def like(self, problem: Problem, chosen: Chosen) -> Solution:
         return self.solve(problem, chosen.choice)[0]
-
-    def stages(self, problem: Problem, found: Solution) -> Stages:
-        return ()
-
-    def largest_margin(self, problem: Problem) -> float:
-        return problem.largest_margin
-
-    def divergence(self, problem: Problem, columns: Ints, q: Floats) -> float:
-        return divergence_from_uniform(q, problem.n_voters)
 
 
 class RivalClassifier(VoteClassifier):

@@ -12,6 +12,7 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
 from laconic.votes.columns import Columns
+from laconic.votes.criterion import MarginMoments
 from laconic.votes.nnls import ActiveSet, largest_mean_margin, moment_gap, sides_to_bounds
 from laconic.votes.tuning import BLOCK_SHARE
 
@@ -106,7 +107,7 @@ class CqBoost:
         details = {
             "columns": self.entered.copy(),
             "mean_margin": mean / total if total else 0.0,
-            "c_bound": max(0.0, 1.0 - mean * mean / second) if second > 0 else 1.0,
+            "c_bound": MarginMoments(mean, second).c_bound(),
             "penalty": penalty,
             "first_entered": int(self.entered[0]) if len(self.entered) else -1,
         }

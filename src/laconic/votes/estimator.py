@@ -396,6 +396,7 @@ class CqBoostClassifier(MomentVoteClassifier):
     def _program(self) -> MomentProgram:
         return MomentProgram(
             **self._mean_margin(),
+            sides="oriented" if self.constraint == "oriented" else "both",
             max_voters=self.max_voters,
             stop=self.early_stopping,
             staged=self.staged,

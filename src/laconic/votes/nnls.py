@@ -19,6 +19,7 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
+from laconic.votes.criterion import MarginMoments
 
 OPTIMAL, OUT_OF_SWEEPS, FULL, STALLED, UNBOUNDED = range(5)
 """How the active set ended."""
@@ -51,9 +52,6 @@ class ActiveSet:
         self.order = np.zeros(max(self.n, 1) + 1, dtype=np.int64)
         self.k = 0
         self.sweeps = 0
-        self.entered = 0
-        self.first_entered = -1
-        self.largest_pull = np.inf
 
     def minimise(
         self,
@@ -67,11 +65,10 @@ class ActiveSet:
         """Minimise from the present point; ``tol`` is absolute, on the slopes."""
         from laconic.votes._numba_nnls import active_set
 
-        log = np.full(1, -1, dtype=np.int64)
         limit = self.n + 1 if max_free is None else max_free
         while True:
             room = min(limit, self.factor.shape[0])
-            self.k, status, sweeps, entered, self.largest_pull = active_set(
+            self.k, status, sweeps = active_set(
                 self.gram,
                 self.linear,
                 float(penalty),
@@ -87,12 +84,8 @@ class ActiveSet:
                 max_sweeps,
                 room,
                 one_at_a_time,
-                log,
             )
             self.sweeps += sweeps
-            self.entered += entered
-            if self.first_entered < 0:
-                self.first_entered = int(log[0])
             if status != FULL or room >= min(limit, self.n):
                 return int(status)
             self._widen()
@@ -137,8 +130,7 @@ class ActiveSet:
 
     def slopes(self) -> Floats:
         """linear - Gw."""
-        slopes: Floats = self.linear - self.gram[: self.n, : self.n] @ self.weights
-        return slopes
+        return np.asarray(self.linear - self.gram[: self.n, : self.n] @ self.weights)
 
 
 def moment_gap(slopes: Floats, weights: Floats, lower: Floats, upper: Floats) -> float:
@@ -168,33 +160,19 @@ def why_stopped(status: int, gap: float, target: float) -> WhyStopped:
 def _solution(state: ActiveSet, status: int, tol: float, first: Floats, **more: Any) -> Solution:
     weights = state.weights.copy()
     total = np.abs(weights).sum()
-    slopes = state.slopes()
-    gap = moment_gap(slopes, weights, state.lower, state.upper)
+    gap = moment_gap(state.slopes(), weights, state.lower, state.upper)
     q = weights / total if total > 0 else weights
     margin = float(first @ q)
     second = float(q @ state.gram[: state.n, : state.n] @ q)
     details = {
         "mean_margin": margin,
-        "c_bound": _c_bound(first, weights, state),
-        "slopes": slopes,
-        "entered": state.entered,
-        "first_entered": state.first_entered,
+        "c_bound": MarginMoments(margin, second).c_bound(),
         **more,
     }
     # the stop rule bounds every slope by tol, so the gap it stands for is 4 tol/Σ|w|
     goal = max(4.0 * tol / total, 1e-7 * second, ROUNDING) if total > 0 else 0.0
     why = why_stopped(status, gap, goal)
     return Solution(weights, second, gap, state.sweeps, why, details)
-
-
-def _c_bound(first: Floats, weights: Floats, state: ActiveSet) -> float:
-    """1 - mu1²/mu2 as the least-squares residual along the direction w: stable near 0/0."""
-    second = float(weights @ state.gram[: state.n, : state.n] @ weights)
-    mean = float(first @ weights)
-    if second <= 0.0 or mean <= 0.0:
-        return 1.0
-    scale = mean / second
-    return float(np.clip(1.0 - 2.0 * scale * mean + scale * scale * second, 0.0, 1.0))
 
 
 def sides_to_bounds(first: Floats, form: str) -> tuple[Floats, Floats]:
@@ -439,8 +417,7 @@ def _box_at(
     if mu >= largest * (1.0 - 1e-12):
         w = size * np.sign(first)
         second = float(w @ state.gram @ w)
-        details = {"mean_margin": largest, "slopes": first - state.gram @ w, "multiplier": np.inf}
-        return Solution(w, second, 0.0, 0, "gap", details)
+        return Solution(w, second, 0.0, 0, "gap", {"mean_margin": largest})
     # the unbounded solution is inside the box when θ is small enough: then any θ gives mu
     low, high, theta = 0.0, np.inf, 1.0
     status = 0
@@ -463,10 +440,9 @@ def _box_at(
     w = theta * state.weights
     gap = 2.0 * theta * (float(size @ np.abs(slopes)) - float(slopes @ w))
     gap = max(0.0, gap)
-    details = {"mean_margin": float(first @ w), "slopes": slopes, "multiplier": theta}
     second = float(w @ state.gram @ w)
     why = why_stopped(status, gap, max(4.0 * theta * tol, 1e-7 * second))
-    return Solution(w, second, gap, state.sweeps, why, details)
+    return Solution(w, second, gap, state.sweeps, why, {"mean_margin": float(first @ w)})
 
 
 def _rescale_box(state: ActiveSet, bound: Floats) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution
 from laconic.votes import tuning
 from laconic.votes.columns import Columns
+from laconic.votes.criterion import divergence_from_uniform
 from laconic.votes.nnls import largest_mean_margin
 
 
@@ -119,60 +120,6 @@ class Problem:
         return (self.numbers() if where is None else where)[used], found.point[used]
 
 
-class Program(Protocol):
-    """What is solved over the voters of a problem.
-
-    The votes that a program has to choose from are numbered by ``places``; held-out rows choose
-    one when ``chooses`` holds, and must when ``compares`` does. A ``boxed`` program weighs every
-    voter on both sides. Weights that are not ``scaled`` become a distribution when they are
-    divided by their sum; quasi-uniform net weights keep their scale, because the rest of the mass
-    is on pairs (h, -h).
-    """
-
-    @property
-    def sides(self) -> str: ...
-
-    @property
-    def boxed(self) -> bool: ...
-
-    @property
-    def scaled(self) -> bool: ...
-
-    @property
-    def chooses(self) -> bool: ...
-
-    @property
-    def compares(self) -> bool: ...
-
-    @property
-    def warns(self) -> bool:
-        """Whether to stop before the optimum is a failure."""
-
-    def places(self, problem: Problem) -> Sequence[float]:
-        """What tells apart the votes to choose from, in the order in which they are tried."""
-
-    def follow(self, problem: Problem, places: Sequence[float]) -> Iterator[Solution]:
-        """Votes at these places, good enough to choose one."""
-
-    def may_stop(self, losses: Sequence[float], n_held_out: float) -> bool:
-        """Whether the places after these held-out losses of priced voters need not be tried."""
-
-    def solve(self, problem: Problem, choice: Choice) -> tuple[Solution, Curve]:
-        """The vote at the chosen place, and what was measured to choose it."""
-
-    def like(self, problem: Problem, chosen: Chosen) -> Solution:
-        """The vote of this problem that corresponds to one chosen for another."""
-
-    def stages(self, problem: Problem, found: Solution) -> Stages:
-        """The vote after each voter that enters, where it is remembered."""
-
-    def largest_margin(self, problem: Problem) -> float:
-        """The largest mean margin that a vote of the program can have."""
-
-    def divergence(self, problem: Problem, columns: Ints, q: Floats) -> float:
-        """KL of the vote to the uniform distribution over the voters on offer."""
-
-
 Stages = tuple[tuple[Ints, Floats], ...]
 Curve = dict[str, list[float]]
 
@@ -206,6 +153,66 @@ class Chosen:
     def share_of(self, what: str, default: float) -> float:
         """A number of the solution in units of the largest mean margin."""
         return float(self.solution.details.get(what, default)) / (self.mu_max or 1.0)
+
+
+class Program(ABC):
+    """What is solved over the voters of a problem.
+
+    The votes that a program has to choose from are numbered by ``places``; held-out rows choose
+    one when ``chooses`` holds, and must when ``compares`` does. A ``boxed`` program weighs every
+    voter on both sides. Weights that are not ``scaled`` become a distribution when they are
+    divided by their sum; quasi-uniform net weights keep their scale, because the rest of the mass
+    is on pairs (h, -h).
+    """
+
+    boxed = False
+    scaled = False
+    sides = "both"
+
+    @property
+    def chooses(self) -> bool:
+        return True
+
+    @property
+    def compares(self) -> bool:
+        return self.chooses
+
+    @property
+    def warns(self) -> bool:
+        """Whether to stop before the optimum is a failure."""
+        return True
+
+    @abstractmethod
+    def places(self, problem: Problem) -> tuple[float, ...]:
+        """What tells apart the votes to choose from, in the order in which they are tried."""
+
+    @abstractmethod
+    def follow(self, problem: Problem, places: Sequence[float]) -> Iterator[Solution]:
+        """Votes at these places, good enough to choose one."""
+
+    @abstractmethod
+    def solve(self, problem: Problem, choice: Choice) -> tuple[Solution, Curve]:
+        """The vote at the chosen place, and what was measured to choose it."""
+
+    @abstractmethod
+    def like(self, problem: Problem, chosen: Chosen) -> Solution:
+        """The vote of this problem that corresponds to one chosen for another."""
+
+    def may_stop(self, losses: Sequence[float], n_held_out: float) -> bool:
+        """Whether the places after these held-out losses of priced voters need not be tried."""
+        return False
+
+    def stages(self, problem: Problem, found: Solution) -> Stages:
+        """The vote after each voter that enters, where it is remembered."""
+        return ()
+
+    def largest_margin(self, problem: Problem) -> float:
+        """The largest mean margin that a vote of the program can have."""
+        return problem.largest_margin
+
+    def divergence(self, problem: Problem, columns: Ints, q: Floats) -> float:
+        """KL of the vote to the uniform distribution over the voters on offer."""
+        return divergence_from_uniform(q, problem.n_voters)
 
 
 def solved(problem: Problem, program: Program, choice: Choice) -> Chosen:

@@ -7,6 +7,7 @@ one voter to least squares, or given. Weights that sum to one walk along a penal
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution
 from laconic.votes import tuning
 from laconic.votes.column_generation import CqBoost
-from laconic.votes.criterion import MarginMoments, PacBayes, divergence_from_uniform
+from laconic.votes.criterion import MarginMoments, PacBayes
 from laconic.votes.nnls import (
     ActiveSet,
     box_path,
@@ -28,11 +29,11 @@ from laconic.votes.nnls import (
     sides_to_bounds,
     vote_at_mean_margin,
 )
-from laconic.votes.problem import Choice, Chosen, Curve, Listed, Problem, Stages
+from laconic.votes.problem import Choice, Chosen, Curve, Listed, Problem, Program, Stages
 
 
 @dataclass(frozen=True)
-class MeanMarginProgram:
+class MeanMarginProgram(Program):
     """What both programs share: how the mean margin is fixed.
 
     ``mu`` is a mean margin, "cv", "bound" or "least-squares"; ``share`` says that a number is a
@@ -44,24 +45,10 @@ class MeanMarginProgram:
     share: bool = False
     tol: float = 1e-8
     delta: float = 0.05
-    boxed = False
-    scaled = False
-
-    @property
-    def sides(self) -> str:
-        return "both"
 
     @property
     def chooses(self) -> bool:
         return self.mu == "cv"
-
-    @property
-    def compares(self) -> bool:
-        return self.chooses
-
-    @property
-    def warns(self) -> bool:
-        return True
 
     def solve(self, problem: Problem, choice: Choice) -> tuple[Solution, Curve]:
         if self.mu == "bound":
@@ -107,46 +94,27 @@ class MeanMarginProgram:
         times = 3 if best >= tuning.PLATEAU * losses[0] else 2 if few else 1
         return since >= times * tuning.PATIENCE
 
-    def places(self, problem: Problem) -> Sequence[float]:
-        raise NotImplementedError
-
-    def follow(self, problem: Problem, places: Sequence[float]) -> Iterator[Solution]:
-        raise NotImplementedError
-
-    def largest_margin(self, problem: Problem) -> float:
-        raise NotImplementedError
-
-    def divergence(self, problem: Problem, columns: Ints, q: Floats) -> float:
-        raise NotImplementedError
-
+    @abstractmethod
     def _at(self, problem: Problem, place: int) -> Solution:
-        raise NotImplementedError
+        """The vote at a place of the path."""
 
+    @abstractmethod
     def _at_margin(self, problem: Problem, mu: float) -> Solution:
-        raise NotImplementedError
+        """The vote of a mean margin."""
 
 
 @dataclass(frozen=True)
 class MomentProgram(MeanMarginProgram):
     """Weights that sum to one ("sum-to-one", "oriented"), or without a sum ("slides")."""
 
+    sides: str = "both"
     max_voters: int | None = None
     stop: float | None = None
     staged: bool = False
 
     @property
-    def sides(self) -> str:
-        return "oriented" if self.constraint == "oriented" else "both"
-
-    @property
     def warns(self) -> bool:
         return self.max_voters is None and self.stop is None
-
-    def largest_margin(self, problem: Problem) -> float:
-        return problem.largest_margin
-
-    def divergence(self, problem: Problem, columns: Ints, q: Floats) -> float:
-        return divergence_from_uniform(q, problem.n_voters)
 
     def places(self, problem: Problem) -> tuple[float, ...]:
         """Shares of the largest penalty, in larger steps where voters are priced."""
@@ -297,9 +265,6 @@ class BoxProgram(MeanMarginProgram):
         voters = _all_of(problem)
         mu = min(1.0, chosen.share_of("mean_margin", 0.5)) * self.largest_margin(problem)
         return box_vote(voters.gram, voters.first, mu, voters.size)
-
-    def stages(self, problem: Problem, found: Solution) -> Stages:
-        return ()
 
 
 def _all_of(problem: Problem) -> Listed:
