@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from laconic.votes import CqBoostClassifier
 from laconic.votes.criterion import (
     MarginMoments,
     PacBayes,
     divergence_from_uniform,
+    independent_rows,
     kl,
     kl_lower,
     kl_upper,
@@ -97,3 +101,69 @@ def test_divergence_from_uniform():
 def test_bad_confidence_is_one_sentence():
     with pytest.raises(ValueError, match="delta must be strictly between"):
         PacBayes(MarginMoments(0.5, 0.5), 10, 0.0, 1.0)
+
+
+def vote_of_one_voter(draw, n, weight, accuracy=0.7):
+    """A fitted vote of one voter that is right on this share of the rows."""
+    y = draw.integers(0, 2, n)
+    y[:2] = 0, 1
+    right = np.where(draw.random(n) < accuracy, 1.0, -1.0)
+    H = (np.where(y == 1, 1.0, -1.0) * right)[:, None]
+    model = CqBoostClassifier("scores", mu="least-squares")
+    return model.fit(H, y, sample_weight=weight(draw, n))
+
+
+WEIGHTS = {
+    "none": lambda draw, n: None,
+    "five for each": lambda draw, n: np.full(n, 5.0),
+    "fifty for each": lambda draw, n: np.full(n, 50.0),
+    "tiny": lambda draw, n: np.full(n, 1e-6),
+    "drawn": lambda draw, n: draw.exponential(size=n) + 1e-9,
+    "copies": lambda draw, n: draw.integers(1, 30, n).astype(float),
+}
+
+
+@pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS.keys())
+def test_bounds_hold_whatever_rows_weigh(weight):
+    """A weight is no observation: with every row of weight 50 the Gibbs bound once failed in more
+    than half of the samples."""
+    draw = np.random.default_rng(0)
+    failed, n_samples = 0, 60
+    for _ in range(n_samples):
+        vote = vote_of_one_voter(draw, 40, weight).votes_[0]
+        bound = PacBayes(vote.moments, vote.n_independent, vote.divergence, 0.2)
+        failed += bound.gibbs() / 2 < 0.3  # the Gibbs risk of the one voter
+    assert failed <= 0.2 * n_samples
+
+
+def test_equal_weights_change_no_bound():
+    found = []
+    for name in ("none", "five for each", "tiny"):
+        model = vote_of_one_voter(np.random.default_rng(1), 40, WEIGHTS[name])
+        found.append([bound.value for bound in model.pac_bayes_bounds(0.2)])
+    assert found[1] == pytest.approx(found[0]) == found[2]
+    assert "weights" in model.pac_bayes_bounds()[0].assumption
+
+
+def test_independent_rows_are_those_of_the_heaviest_weight():
+    for weight, rows in (
+        (np.ones(7), 7),
+        (np.full(7, 0.3), 7),
+        (np.array([1.0, 1.0, 4.0]), 1),
+        (np.array([2.0, 1.0, 1.0, 1.0]), 2),
+        (np.array([1e-300, 1e-300]), 2),
+    ):
+        assert independent_rows(weight.sum(), weight.max()) == rows
+
+
+def test_a_weighted_mean_is_dominated_by_the_plain_mean_of_fewer_rows():
+    """E f(weighted mean) <= E f(mean of m rows) for convex f, m = Σw / max w: by enumeration."""
+    weight = np.array([3.0, 2.0, 2.0, 1.0, 1.0, 0.5])
+    m, p = independent_rows(weight.sum(), weight.max()), 0.3
+    assert m == 3
+    rows = np.array(np.meshgrid(*[[0, 1]] * 6)).reshape(6, -1).T
+    law = np.prod(np.where(rows, p, 1 - p), axis=1)
+    mean = rows @ weight / weight.sum()
+    heavy = sum(q * np.exp(m * kl(s, p)) for q, s in zip(law, mean, strict=True))
+    few = sum(comb(m, k) * p**k * (1 - p) ** (m - k) * np.exp(m * kl(k / m, p)) for k in range(4))
+    assert heavy <= few <= xi(m) + 1e-12

@@ -198,10 +198,11 @@ def test_a_weight_is_that_many_copies_of_the_row(model):
     weight = draw.integers(0, 4, len(y)).astype(float)
     again = draw.permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
     weighted = model.fit(X, y, sample_weight=weight)
-    found, bound = weighted.predict_proba(X), weighted.pac_bayes_bounds()[0].value
+    found, counted = weighted.predict_proba(X), weighted.votes_[0].n_independent
     repeated = model.fit(X[again], y[again])
     np.testing.assert_allclose(found, repeated.predict_proba(X), rtol=0, atol=1e-6)
-    assert bound == pytest.approx(repeated.pac_bayes_bounds()[0].value, abs=1e-6)
+    # ... but not that many observations
+    assert counted <= repeated.votes_[0].n_independent / 2
     plain = model.fit(X, y).predict_proba(X)
     assert np.abs(plain - found).max() > 0.01
 

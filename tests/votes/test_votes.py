@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -426,3 +427,16 @@ def test_repeated_folds_average_the_losses_of_their_rounds(cancer):
         assert single[0] != single[1]
         both = make(cv=folds).fit(X, y).votes_[0].curve["held_out_loss"]
         np.testing.assert_allclose(both, np.mean(single, axis=0), rtol=1e-12)
+
+
+def test_a_scan_counts_the_same_independent_rows(cancer):
+    from laconic import scan
+
+    X, _, y, _ = cancer
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(X[:, :4], columns=list("abcd"))
+    weight = draw.integers(1, 5, len(y)).astype(float)
+    held = CqBoostClassifier(mu="least-squares", max_voters=3).fit(frame, y, sample_weight=weight)
+    rows = scan(frame.assign(label=y, w=weight), "label", weight="w", block_rows=50)
+    found = CqBoostClassifier(mu="least-squares", max_voters=3).fit(rows)
+    assert found.votes_[0].n_independent == held.votes_[0].n_independent < len(y)

@@ -306,8 +306,7 @@ def mnist_methods() -> dict[str, Callable[[], Any]]:
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
-    from laconic import CqBoostClassifier
-    from laconic.votes import KernelVoters, MinCqClassifier, StumpVoters
+    from laconic.votes import CqBoostClassifier, KernelVoters, MinCqClassifier, StumpVoters
     from laconic.votes.tuning import WIDTHS
 
     folds = StratifiedKFold(3, shuffle=True, random_state=0)

@@ -6,11 +6,11 @@ R <= 1 - mu1 (Markov, twice the Gibbs risk) and R <= 1 - mu1²/mu2 (Cantelli), f
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, xlogy
+from scipy.special import gammaln, rel_entr, xlogy
 
 from laconic._typing import Floats
 
@@ -97,11 +97,8 @@ def kl(q: float, p: float) -> float:
     >>> kl(0.5, 0.5)
     0.0
     """
-    if (p <= 0.0 and q > 0.0) or (p >= 1.0 and q < 1.0):
-        return np.inf
-    left = xlogy(q, q) - (xlogy(q, p) if q > 0 else 0.0)
-    right = xlogy(1 - q, 1 - q) - (xlogy(1 - q, 1 - p) if q < 1 else 0.0)
-    return max(0.0, float(left + right))
+    q = min(max(q, 0.0), 1.0)  # a mean of margins may lie outside by rounding
+    return max(0.0, float(rel_entr(q, p) + rel_entr(1.0 - q, 1.0 - p)))
 
 
 def kl_upper(q: float, budget: float) -> float:
@@ -121,16 +118,34 @@ def kl_lower(q: float, budget: float) -> float:
     return 1.0 - kl_upper(1.0 - q, budget)
 
 
+@lru_cache(maxsize=64)
 def xi(m: int) -> float:
-    """Σ_k C(m,k)(k/m)^k(1-k/m)^(m-k), between √m and 2√m.
+    """Σ_k C(m,k)(k/m)^k(1-k/m)^(m-k), between √m and 2√m, which is taken for many rows.
 
     >>> round(xi(1), 6)
     2.0
     """
+    if m > 1_000_000:
+        return float(2.0 * np.sqrt(m))
     k = np.arange(m + 1, dtype=np.float64)
     logs = gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1)
     logs = logs + xlogy(k, k / m) + xlogy(m - k, 1.0 - k / m)
     return float(np.exp(logs).sum())
+
+
+def independent_rows(total: float, heaviest: float) -> int:
+    """Σw / max w, rounded down: the rows that a bound on a weighted mean may count.
+
+    A weight is no observation: a row of weight five is one draw. For weights that were fixed
+    without a look at the votes and labels, E f(weighted mean) <= E f(plain mean of this many rows)
+    for every convex f, because the shares of the rows are majorised by equal shares of so many
+    (Marshall and Olkin); that is all that the bounds use of a sample. Kish's (Σw)² / Σw² is larger,
+    and covers the square-root forms only.
+
+    >>> independent_rows(35.0, 5.0), independent_rows(1.0 + 1.0 + 2.0, 2.0)
+    (7, 2)
+    """
+    return max(1, int(total / heaviest * (1.0 + 1e-12)))
 
 
 @dataclass(frozen=True)
@@ -152,7 +167,8 @@ class PacBayes:
     moments : MarginMoments
         On the sample.
     m : int
-        Independent rows (for out-of-bag moments: the smallest pairwise overlap).
+        Independent rows (:func:`independent_rows`; for out-of-bag moments those of the rarest
+        pair).
     divergence : float
         KL(q‖prior).
     delta : float
@@ -197,9 +213,10 @@ class PacBayes:
     def slides(self) -> float:
         """The slides' form: both moments moved by square roots, with √m inside the logarithm.
 
-        √m is valid there: the constant needed is sup_p E exp(2m(p̂ - p)²), which is smaller.
+        √m is valid there from m = 5 on: the constant needed is sup_p E exp(2m(p̂ - p)²), which
+        is smaller.
         """
-        log = float(np.log(np.sqrt(self.m) / (self.delta / 2)))
+        log = float(np.log(np.sqrt(max(self.m, 5)) / (self.delta / 2)))
         first = self.moments.first - np.sqrt(2.0 / self.m * (self.divergence + log))
         second = self.moments.second + np.sqrt(2.0 / self.m * (2.0 * self.divergence + log))
         if first <= 0.0:
@@ -230,72 +247,51 @@ def _c_of(risk: float, apart: float) -> float:
     return 1.0 if second <= 0.0 else float(np.clip(1.0 - first**2 / second, 0.0, 1.0))
 
 
-def _kl3(e_s: float, d_s: float, e: float, d: float) -> float:
-    rest_s, rest = max(0.0, 1.0 - e_s - d_s), 1.0 - e - d
-    total = 0.0
-    for q, p in ((e_s, e), (d_s, d), (rest_s, rest)):
-        if q > 0.0:
-            if p <= 0.0:
-                return np.inf
-            total += q * np.log(q / p)
-    return float(total)
-
-
-def _largest_joint_error(e_s: float, d_s: float, d: float, budget: float) -> float | None:
-    """Largest e with kl3((e_s, d_s)‖(e, d)) <= budget, or None when no e satisfies it.
+def _largest_joint_error(e_s: float, d_s: float, d: Floats, budget: float) -> Floats:
+    """Largest e with kl3((e_s, d_s)‖(e, d)) <= budget for every d, or NaN where there is none.
 
     For fixed d the divergence is convex in e and smallest at e_s (1 - d)/(1 - d_s).
     """
-    lowest = e_s * (1.0 - d) / (1.0 - d_s) if d_s < 1.0 else 0.0
-    if _kl3(e_s, d_s, max(lowest, 1e-300), d) > budget:
-        return None
-    low, high = lowest, 1.0 - d
+
+    def apart(e: Floats) -> Floats:
+        rest = max(0.0, 1.0 - e_s - d_s)
+        return np.asarray(rel_entr(e_s, e) + rel_entr(d_s, d) + rel_entr(rest, 1.0 - e - d))
+
+    low = e_s * (1.0 - d) / (1.0 - d_s) if d_s < 1.0 else np.zeros_like(d)
+    none = apart(np.maximum(low, 1e-300)) > budget
+    high = 1.0 - d
     for _ in range(80):
         middle = 0.5 * (low + high)
-        if _kl3(e_s, d_s, middle, d) > budget:
-            high = middle
-        else:
-            low = middle
-    return high
+        beyond = apart(middle) > budget
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    return np.where(none, np.nan, high)
 
 
 def _joint_supremum(moments: MarginMoments, budget: float) -> float:
+    """Supremum of the C-bound over (e, d) within the budget: four nested scans of 200 points."""
     e_s, d_s = max(moments.joint_error, 0.0), max(moments.disagreement, 0.0)
-
-    def value(d: float) -> float:
-        e = _largest_joint_error(e_s, d_s, d, budget)
-        if e is None:
-            return -1.0
-        if d > 2.0 * (np.sqrt(e) - e):
-            # the pair must be that of some margin: stay on the curve d = 2(√e - e), R = √e
-            e = _on_the_curve(d, e)
-        if 2.0 * e + d >= 1.0:
-            return 1.0
-        return _c_of(e + 0.5 * d, d)
-
-    return _maximise(value, kl_lower(d_s, budget), min(kl_upper(d_s, budget), 0.5))
-
-
-def _on_the_curve(d: float, e: float) -> float:
-    """Feasible e closest to the given one: 2(√e - e) >= d means √e between two roots."""
-    root = np.sqrt(max(0.0, 1.0 - 2.0 * d))
-    low, high = (0.5 * (1.0 - root)) ** 2, (0.5 * (1.0 + root)) ** 2
-    return float(np.clip(e, low, high))
-
-
-def _maximise(value: Callable[[float], float], low: float, high: float) -> float:
-    """Supremum on [low, high]: three nested scans of 200 points."""
+    low, high = kl_lower(d_s, budget), min(kl_upper(d_s, budget), 0.5)
     best = 0.0
     for _ in range(4):
-        grid = np.linspace(low, high, 200)
-        found = np.array([value(float(d)) for d in grid])
-        place = int(found.argmax())
-        best = max(best, float(found[place]))
-        low, high = grid[max(place - 1, 0)], grid[min(place + 1, len(grid) - 1)]
+        d = np.linspace(low, high, 200)
+        e = _largest_joint_error(e_s, d_s, d, budget)
+        # the pair must be that of some margin, d <= 2(√e - e): √e lies between two roots
+        root = np.sqrt(np.maximum(0.0, 1.0 - 2.0 * d))
+        e = np.clip(e, (0.5 * (1.0 - root)) ** 2, (0.5 * (1.0 + root)) ** 2)
+        first, second = 1.0 - (2.0 * e + d), 1.0 - 2.0 * d
+        valid = (first > 0.0) & (second > 0.0)
+        ratio = np.divide(first**2, second, out=np.zeros_like(d), where=valid)
+        value = np.where(np.isnan(e), -1.0, np.clip(1.0 - ratio, 0.0, 1.0))
+        place = int(value.argmax())
+        best = max(best, float(value[place]))
+        low, high = d[max(place - 1, 0)], d[min(place + 1, len(d) - 1)]
     return best
 
 
-_SAME_ROWS = "rows are independent draws; the prior over voters does not depend on them"
+_ROWS = (
+    "rows are independent draws, and their weights, if any, were fixed without a look at votes and "
+    "labels"
+)
 
 
 def pac_bayes_bounds(
@@ -304,7 +300,7 @@ def pac_bayes_bounds(
     divergence: float,
     delta: float = 0.05,
     *,
-    assumption: str = _SAME_ROWS,
+    assumption: str = "the prior over voters does not depend on the rows",
     quasi_uniform: bool = False,
 ) -> list[PacBayesBound]:
     """Every bound at confidence 1 - delta, each with its assumption.
@@ -317,20 +313,16 @@ def pac_bayes_bounds(
     """
     form = PacBayes(moments, m, divergence, delta)
     found = [
-        PacBayesBound("gibbs", form.gibbs(), "Germain et al. 2015, bound 0", assumption),
-        PacBayesBound("two inverses", form.two_inverses(), "bound 1", assumption),
-        PacBayesBound("joint", form.joint(), "bound 2", assumption),
-        PacBayesBound("slides", form.slides(), "Roy 2015", assumption),
-        PacBayesBound("tandem", form.tandem(), "Masegosa et al. 2020", assumption),
+        ("gibbs", form.gibbs(), "Germain et al. 2015, bound 0"),
+        ("two inverses", form.two_inverses(), "bound 1"),
+        ("joint", form.joint(), "bound 2"),
+        ("slides", form.slides(), "Roy 2015"),
+        ("tandem", form.tandem(), "Masegosa et al. 2020"),
     ]
     if quasi_uniform:
-        extra = "; weights are quasi-uniform on a self-complemented class"
-        found.append(
-            PacBayesBound(
-                "quasi-uniform", form.quasi_uniform(), "Laviolette et al. 2011", assumption + extra
-            )
-        )
-    return found
+        assumption += "; weights are quasi-uniform on a self-complemented class"
+        found.append(("quasi-uniform", form.quasi_uniform(), "Laviolette et al. 2011"))
+    return [PacBayesBound(*bound, f"{assumption}; {_ROWS}") for bound in found]
 
 
 def divergence_from_uniform(weights: Floats, n_voters: float) -> float:

@@ -76,7 +76,7 @@ class VoteClassifier(TableClassifier):
     def _program(self) -> Program:
         raise NotImplementedError
 
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the vote; several classes are voted on one against the rest.
 

@@ -11,9 +11,14 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.core.links import rounded_votes, vote_log_odds
 from laconic.votes.columns import Columns
-from laconic.votes.criterion import MarginMoments, divergence_from_uniform, residual_c_bound
+from laconic.votes.criterion import (
+    MarginMoments,
+    divergence_from_uniform,
+    independent_rows,
+    residual_c_bound,
+)
 from laconic.votes.nnls import least_squares_vote
-from laconic.votes.problem import Choice, Chosen, Curve, Listed, Problem, Program, solved
+from laconic.votes.problem import Choice, Chosen, Counted, Curve, Listed, Problem, Program, solved
 from laconic.votes.tuning import STEEPEST_SLOPE
 from laconic.votes.voters.base import (
     Classifiers,
@@ -122,7 +127,7 @@ def fit_vote_at(
         moments.first,
         chosen.mu_max,
         program.divergence(problem, chosen.columns, q),
-        problem.n_independent,
+        problem.n_rows.independent,
         rows.assumption,
         program.boxed,
         len(q) + parked,
@@ -181,7 +186,8 @@ class RowsInMemory:
         if isinstance(prepared, OutOfBagVoters):
             first, gram, overlap = prepared.moments(y, weight, k)
             listed = Listed(np.arange(len(first)), np.ones(len(first)), first, gram)
-            self.problem = Problem(sides, None, listed, weight, overlap, most=prepared.most)
+            rows = Counted.of(overlap, float(weight.max()))
+            self.problem = Problem(sides, None, listed, weight, rows, most=prepared.most)
         else:
             self.problem = Problem.of_columns(
                 prepared.columns(y, weight, k),
@@ -338,8 +344,6 @@ def fit_tandem(
     joint = float(q @ errors.both[np.ix_(used, used)] @ q)
     # moments with this Gibbs risk and this joint error
     moments = MarginMoments(1.0 - 2.0 * risk, 4.0 * joint + 1.0 - 4.0 * risk)
-    out_of_bag = isinstance(prepared, OutOfBagVoters)
-    rows = errors.overlap if out_of_bag else max(1, round(float(weight.sum())))
     chosen: Classifiers = prepared.pick(used, np.ones(len(used)), 0)  # type: ignore[assignment]
     return [
         FittedVote(
@@ -351,7 +355,7 @@ def fit_tandem(
             moments.first,
             1.0 - 2.0 * float(errors.single.min()),
             divergence_from_uniform(q, len(errors.single)),
-            rows,
+            independent_rows(errors.overlap, float(weight.max())),
             prepared.assumption,
             quasi_uniform=False,
             n_columns=len(q),

@@ -13,8 +13,26 @@ from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution
 from laconic.votes import tuning
 from laconic.votes.columns import Columns
-from laconic.votes.criterion import divergence_from_uniform
+from laconic.votes.criterion import divergence_from_uniform, independent_rows
 from laconic.votes.nnls import largest_mean_margin
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many rows judge a vote.
+
+    ``independent`` ones are what a bound may claim. To compare votes of one sample by their bounds
+    a row of weight two counts as its two copies would: any choice is allowed, the bounds hold for
+    all votes at once.
+    """
+
+    independent: int
+    copies: int
+
+    @staticmethod
+    def of(total: float, heaviest: float) -> Counted:
+        rows = independent_rows(total, heaviest)
+        return Counted(rows, max(rows, round(total)))
 
 
 @dataclass(frozen=True)
@@ -57,8 +75,8 @@ class Problem:
         None for a class of voters that is priced.
     weight : array
         Of the rows of ``columns``.
-    n_independent : int
-        Rows that a PAC-Bayes bound may count.
+    n_rows : Counted
+        What a PAC-Bayes bound may count.
     smooth : bool
         Whether neighbouring voters are almost alike.
     most : int or None
@@ -69,7 +87,7 @@ class Problem:
     columns: Columns | None
     listed: Listed | None
     weight: Floats
-    n_independent: int
+    n_rows: Counted
     smooth: bool = False
     most: int | None = None
 
@@ -79,7 +97,7 @@ class Problem:
     ) -> Problem:
         """Listed when the voters are few, or a ``boxed`` program weighs every one of them."""
         listed = Listed.of(columns) if boxed or columns.n_columns <= tuning.LISTED else None
-        rows = max(1, round(float(weight.sum())))
+        rows = Counted.of(float(weight.sum()), float(weight.max()))
         return Problem(sides, columns, listed, weight, rows, smooth)
 
     @property

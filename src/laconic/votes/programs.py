@@ -76,7 +76,7 @@ class MeanMarginProgram(Program):
                 continue
             moments = MarginMoments(found.details["mean_margin"], found.value)
             divergence = self.divergence(problem, columns, weights)
-            form = PacBayes(moments, problem.n_independent, divergence, self.delta)
+            form = PacBayes(moments, problem.n_rows.copies, divergence, self.delta)
             values.append(form.tandem())
             if best is None or values[-1] < min(values[:-1]):
                 best = found

@@ -23,7 +23,7 @@ from laconic.data.value_tables import NumericTable, column_tables
 from laconic.votes.columns import StumpLayout
 from laconic.votes.criterion import MarginMoments
 from laconic.votes.fit import FittedVote, HeldOut, fit_vote, logistic_of_margins
-from laconic.votes.problem import Choice, Chosen, Listed, Problem, Program
+from laconic.votes.problem import Choice, Chosen, Counted, Listed, Problem, Program
 from laconic.votes.tuning import LISTED, MOST_VALUES, SCORE_BINS
 from laconic.votes.voters.base import Voters
 from laconic.votes.voters.stumps import PreparedStumps, StumpVoters, stump_codes
@@ -69,15 +69,17 @@ class ScannedStumps:
     def _count(self, n_classes: int) -> None:
         start, n_folds, width = self.layout.start, self.folds.count, self.layout.n_bins
 
-        def of_block(block: Block) -> tuple[Floats, Floats]:
+        def of_block(block: Block) -> tuple[Floats, Floats, _Ends]:
             from laconic.votes._numba import count_pairs
 
             pairs = np.zeros((n_folds, width, width))
             singles = np.zeros((n_folds, n_classes, width))
-            count_pairs(*_codes_and_fold(block, start), *_labels(block), pairs, singles)
-            return pairs, singles
+            y, weight = _labels(block)
+            count_pairs(*_codes_and_fold(block, start), y, weight, pairs, singles)
+            return pairs, singles, _Ends(_span(weight))
 
-        self.pairs, self.singles = self.source.sum(of_block)
+        self.pairs, self.singles, ends = self.source.sum(of_block)
+        self.heaviest = float(ends.values[-1])
 
     def moments(self, k: int, without: int | None = None) -> StumpMoments:
         """Moments of all stumps for class k against the rest, of the rows outside a fold."""
@@ -176,9 +178,8 @@ class StumpMoments:
         )
         return StumpMoments(voters, total, int(own > 0.0) + int(own < total))
 
-    def problem(self, sides: str) -> Problem:
-        rows = max(1, round(self.total))
-        return Problem(sides, None, self.voters, np.zeros(0), rows)
+    def problem(self, sides: str, heaviest: float) -> Problem:
+        return Problem(sides, None, self.voters, np.zeros(0), Counted.of(self.total, heaviest))
 
 
 def _own_bins(layout: StumpLayout) -> Floats:
@@ -208,7 +209,7 @@ class ScannedRows:
 
     def __init__(self, stumps: ScannedStumps, program: Program, k: int) -> None:
         self.stumps, self.k = stumps, k
-        self.problem = stumps.moments(k).problem(program.sides)
+        self.problem = stumps.moments(k).problem(program.sides, stumps.heaviest)
         self.scores: Scores | None = None
 
     def pick(self, columns: Ints, signs: Floats) -> Voters:
@@ -227,7 +228,7 @@ class ScannedRows:
         paths = []
         for f in range(self.stumps.folds.count):
             moments = self.stumps.moments(self.k, without=f)
-            part = moments.problem(self.problem.sides)
+            part = moments.problem(self.problem.sides, self.stumps.heaviest)
             hope = moments.n_sides == 2 and not part.hopeless
             paths.append(votes_of(part) if hope else [_NOTHING] * steps)
         return self.stumps.held_out(self.k, paths)

@@ -29,11 +29,11 @@ class Voters(Protocol):
 
 @dataclass(frozen=True)
 class JointErrors:
-    """Error rates of classifiers, how often two err together, rows behind the rarest pair."""
+    """Error rates of classifiers, how often two err together, weight behind the rarest pair."""
 
     single: Floats
     both: Floats
-    overlap: int
+    overlap: float
 
 
 class PreparedVoters:
@@ -87,8 +87,8 @@ class OutOfBagVoters(PreparedVoters):
     most: int
     spread: float
 
-    def moments(self, y: Floats, weight: Floats, k: int) -> tuple[Floats, Floats, int]:
-        """Mean margins, mean products, and the rows behind the rarest pair."""
+    def moments(self, y: Floats, weight: Floats, k: int) -> tuple[Floats, Floats, float]:
+        """Mean margins, mean products, and the weight of the rows behind the rarest pair."""
         raise NotImplementedError
 
     def honest_margins(self, y: Floats, k: int, columns: Ints, weights: Floats) -> Floats:

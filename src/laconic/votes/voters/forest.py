@@ -119,8 +119,7 @@ def joint_errors(
     single = np.divide(part @ err, mass, out=np.zeros_like(mass), where=mass > 0)
     value, vector, least = _pair_means(err, judged, part)
     value = np.maximum(value, max(CLIPPED * value[-1], 1e-9))
-    overlap = max(1, round(least * float(weight.sum())))
-    return JointErrors(single, (vector * value) @ vector.T, overlap)
+    return JointErrors(single, (vector * value) @ vector.T, least * float(weight.sum()))
 
 
 class PreparedForest(OutOfBagVoters):
@@ -141,7 +140,7 @@ class PreparedForest(OutOfBagVoters):
         self.trees, self.outside, self.share = trees, outside, share
         self.most, self.spread = most, spread
 
-    def moments(self, y: Floats, weight: Floats, k: int) -> tuple[Floats, Floats, int]:
+    def moments(self, y: Floats, weight: Floats, k: int) -> tuple[Floats, Floats, float]:
         """(a, G, smallest overlap); G is clipped to be positive definite and spread."""
         votes = (2.0 * self.share[:, :, k] - 1.0) * self.outside
         part = weight / weight.sum()
@@ -150,8 +149,7 @@ class PreparedForest(OutOfBagVoters):
         first = (votes * (y * part)[:, None]).sum(0) / mass
         value, vector, least = _pair_means(votes, self.outside, part)
         value = np.maximum(value, CLIPPED * value[-1]) + self.spread * value.mean()
-        overlap = max(1, round(least * float(weight.sum())))
-        return first, (vector * value) @ vector.T, overlap
+        return first, (vector * value) @ vector.T, least * float(weight.sum())
 
     def joint_errors(self, codes: Ints, weight: Floats) -> JointErrors:
         """Share of the rows out of bag for both on which two trees err."""
