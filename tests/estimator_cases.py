@@ -121,7 +121,7 @@ def _gray_zone_kernel() -> list[BaseEstimator]:
 
 def _gray_zone_cv() -> list[BaseEstimator]:
     make = laconic.GrayZoneLogisticRegressionCV
-    return [make(), make(zones=[(0.2, 0.8)], Cs=[0.1, 1.0], one_se=True, cv=3)]
+    return [make(), make(zones=[(0.2, 0.8)], Cs=[0.1, 1.0], selection="1se", cv=3)]
 
 
 def _cq_boost() -> list[BaseEstimator]:

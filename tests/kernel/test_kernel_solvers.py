@@ -21,11 +21,10 @@ from laconic.core.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from laconic.kernel.block import scores_of
 from laconic.kernel.fit import solve_kernel
-from laconic.kernel.kernels import Kernel, KernelRows, parzen_bandwidth
+from laconic.kernel.kernels import Kernel, KernelRows, parzen_bandwidth, scores_of
 from laconic.kernel.low_rank import find_span, landmark_span, solve_span
-from laconic.kernel.newton import LossRows
+from laconic.kernel.rounded import LossRows
 
 ZONES = [(0.2, 0.4), (0.45, 0.55), (0.0, 0.3), (0.6, 1.0), (0.0, 1.0)]
 SHAPES = ["plain", "duplicates", "constant column", "weights", "precomputed", "poly", "linear"]

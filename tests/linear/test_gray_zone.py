@@ -81,7 +81,7 @@ def test_kink_is_the_jump_of_the_slope(zone):
     zone=st.sampled_from(ZONES),
 )  # fmt: skip
 def test_compiled_kernels_agree_with_the_loss(z, a, sign, zone):
-    from laconic.linear._numba import evaluate_truncated, excess_truncated, price_truncated
+    from laconic.linear.solvers._numba import evaluate_truncated, excess_truncated, price_truncated
 
     loss = TruncatedLogistic(*zone)
     z, y, weight = np.array([z]), np.array([sign]), np.array([2.5])
@@ -374,7 +374,7 @@ def test_one_standard_error_prefers_fewer_rows():
     X, y, _ = draw(1500)
     options = {"costs": {"fp": 1, "fn": 6}, "Cs": [0.01, 1.0]}
     best = GrayZoneLogisticRegressionCV(**options).fit(X, y)
-    small = GrayZoneLogisticRegressionCV(one_se=True, **options).fit(X, y)
+    small = GrayZoneLogisticRegressionCV(selection="1se", **options).fit(X, y)
     table = small.cv_results_
     bound = table["mean_cost"].min() + table["standard_error"][table["mean_cost"].argmin()]
     near = table["mean_cost"] <= bound

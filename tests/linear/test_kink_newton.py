@@ -12,11 +12,11 @@ from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
 from laconic.core.losses import AbsoluteError, HingeLoss
 from laconic.data.datasets import load
 from laconic.data.source import ArraySource
-from laconic.linear.kink_qp import kink_step
-from laconic.linear.multinomial import solve_multinomial
-from laconic.linear.newton import solve_linear
-from laconic.linear.newton_cg import solve_linear_cg
-from laconic.linear.paper_newton import solve_paper
+from laconic.linear.solvers.kink_qp import kink_step
+from laconic.linear.solvers.multinomial import solve_multinomial
+from laconic.linear.solvers.newton import solve_linear
+from laconic.linear.solvers.newton_cg import solve_linear_cg
+from laconic.linear.solvers.paper_newton import solve_paper
 
 ZONES = [(0, 1), (0.048, 0.158), (0.4, 0.6), (0.2, 0.4), (0, 0.3), (0.3, 1), (0.9, 0.95)]
 

@@ -37,8 +37,8 @@ from laconic.core.losses import SquaredError, SquaredLoss
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block, Source
-from laconic.linear.newton import solve_linear
-from laconic.linear.rows import dense
+from laconic.linear.solvers.newton import solve_linear
+from laconic.linear.solvers.rows import dense
 
 
 def solve_certified(
@@ -51,7 +51,7 @@ def solve_certified(
     max_iter: int = 100,
     start: Floats | None = None,
 ) -> Solution:
-    """:func:`~laconic.linear.newton.solve_linear` until the recomputed gap is small.
+    """:func:`~laconic.linear.solvers.newton.solve_linear` until the recomputed gap is small.
 
     A restart from the coefficients removes the rounding that one run has gathered. A small table
     gets a few more iterations, towards rounding: they cost next to nothing there.

@@ -23,9 +23,8 @@ from laconic._typing import Floats
 from laconic.core.gray_zone import CURVED, FLAT, ON_KINK, TruncatedLogistic
 from laconic.core.solution import Solution, WhyStopped
 from laconic.kernel.kernels import KernelRows
-from laconic.kernel.newton import LossRows, balanced, best_constant
-
-_LARGEST = 2_000
+from laconic.kernel.rounded import LossRows, balanced, best_constant
+from laconic.kernel.tuning import LARGEST_ACTIVE_SET
 
 
 def solve_active_set(
@@ -37,10 +36,10 @@ def solve_active_set(
         raise ValueError("solver='active-set' is the paper's algorithm for the gray-zone loss.")
     if not fit_intercept:
         raise ValueError("solver='active-set' needs an intercept; use 'block'.")
-    if rows.n_rows > _LARGEST:
+    if rows.n_rows > LARGEST_ACTIVE_SET:
         raise ValueError(
-            f"solver='active-set' forms the kernel matrix and takes at most {_LARGEST} rows, got "
-            f"{rows.n_rows}; use solver='auto'."
+            "solver='active-set' forms the kernel matrix and takes at most "
+            f"{LARGEST_ACTIVE_SET} rows, got {rows.n_rows}; use solver='auto'."
         )
     K = kernel.block(slice(None), slice(None))
     # equal rows of one class are one row of their total weight: exchanges among them never end

@@ -1,4 +1,15 @@
-"""The kernel matrix of the rows that matter: whole when small, in symmetric blocks when large."""
+"""Kernel models of high rank: Newton on the rows that matter, found on fewer rows first.
+
+The working set holds the rows whose slope is not zero, or nearly so; the kernel between them is
+all that a step needs, whole when small, in symmetric blocks when large. One pass of the kernel
+between all rows and the supports then shows rows that were forgotten and gives the certificate in
+double precision,
+
+    gap = sum_i s_i (phi(z_i) + phi*(u_i) - u_i z_i),
+
+plus half the squared distance between the function handed out and the one that the slopes u stand
+for.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +22,23 @@ from scipy.linalg import cho_factor, cho_solve
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
-from laconic.kernel.kernels import KernelRows
+from laconic.kernel.kernels import KernelRows, scores_of
 from laconic.kernel.low_rank import find_span
-from laconic.kernel.newton import (
+from laconic.kernel.newton import Move, Point, anneal, descend
+from laconic.kernel.rounded import LossRows, Rounded, best_constant
+from laconic.kernel.tuning import (
+    BLOCK_ROUNDS,
     COARSE_WIDTH,
+    COARSEST_ROWS,
+    FACTOR_UP_TO,
     FIRST_WIDTH,
-    LossRows,
-    Move,
-    Point,
-    Rounded,
-    anneal,
-    best_constant,
-    descend,
+    LOOSE,
+    MATRIX_BLOCK,
+    NARROWEST,
+    PRECONDITIONER_RANK,
+    TIGHTEST,
+    WHOLE_MATRIX_UP_TO,
 )
-
-_WHOLE = 2_600
-"""Up to this many rows the matrix is kept whole, in double precision."""
-_FACTOR = 1_500
-"""Up to this many curved rows a step is solved by a factor, above by conjugate gradients."""
-_BLOCK = 1_024
-_BASIS = 300
 
 
 class Gram:
@@ -45,7 +53,7 @@ class Gram:
         self.rows = rows
         n = rows.n_rows
         self.whole: Floats | None = None
-        if n <= _WHOLE and 8 * n * n <= cache_bytes:
+        if n <= WHOLE_MATRIX_UP_TO and 8 * n * n <= cache_bytes:
             self.whole = rows.block(slice(None), slice(None))
         self._kept: dict[tuple[int, int], NDArray[np.float32]] = {}
         self._room = cache_bytes
@@ -56,10 +64,10 @@ class Gram:
         n = self.rows.n_rows
         out = np.zeros(n)
         single = v.astype(np.float32)
-        for first in range(0, n, _BLOCK):
-            left = slice(first, min(first + _BLOCK, n))
-            for second in range(0, first + 1, _BLOCK):
-                right = slice(second, min(second + _BLOCK, n))
+        for first in range(0, n, MATRIX_BLOCK):
+            left = slice(first, min(first + MATRIX_BLOCK, n))
+            for second in range(0, first + 1, MATRIX_BLOCK):
+                right = slice(second, min(second + MATRIX_BLOCK, n))
                 K = self._block(left, right)
                 out[left] += K @ single[right]
                 if second < first:
@@ -130,7 +138,7 @@ class GramSpace:
         """(K + D)^-1 applied to ``right`` and to ones."""
         whole = self.gram.whole
         ones = np.ones(len(curved))
-        if whole is not None and len(curved) <= _FACTOR:
+        if whole is not None and len(curved) <= FACTOR_UP_TO:
             M = whole[np.ix_(curved, curved)]
             M[np.diag_indices_from(M)] += D
             factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
@@ -157,7 +165,7 @@ class GramSpace:
     def _preconditioner(self, curved: Ints, D: Floats) -> Any:
         """Inverse of a low-rank part of K plus a diagonal, by Woodbury's identity."""
         if self._features is None:
-            most = min(_BASIS, max(self.gram.rows.n_rows // 8, 20))
+            most = min(PRECONDITIONER_RANK, max(self.gram.rows.n_rows // 8, 20))
             span = find_span(self.gram.rows, most, 1e-6 * float(self.gram.rows.diagonal.max()))
             self._features, self._left = span.features, span.left
         F = self._features[curved]
@@ -198,60 +206,6 @@ def _conjugate_gradients(
     return x
 
 
-# Kernel models of high rank: Newton on the rows that matter, found on fewer rows first.
-#
-# The working set holds the rows whose slope is not zero, or nearly so; the kernel between them is
-# all that a step needs. One pass of the kernel between all rows and the supports then shows rows
-# that were forgotten and gives the certificate in double precision,
-#
-#     gap = sum_i s_i (phi(z_i) + phi*(u_i) - u_i z_i),
-#
-# plus half the squared distance between the function handed out and the one that the slopes u stand
-# for.
-
-
-NARROW = 34
-"""Up to this many factors kernel rows are computed by compiled loops, above by matrix products."""
-_CHUNK = 512
-_COARSEST = 300
-_ROUNDS = 20
-_LOOSE, _TIGHTEST = 100.0, 1e-4
-_NARROWEST = 1e-3
-
-
-def in_fours(left: NDArray[Any], right: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Factors of a gaussian kernel with zeros added, for compiled loops that take four at a time.
-
-    >>> in_fours(np.ones((2, 5)), np.ones((2, 5)))[0].shape
-    (2, 8)
-    """
-    more = -left.shape[1] % 4
-    if more == 0:
-        return left, right
-    return np.pad(left, ((0, 0), (0, more))), np.pad(right, ((0, 0), (0, more)))
-
-
-def scores_of(kernel: KernelRows, beta: Floats) -> Floats:
-    """sum_j beta_j k(x_j, x_i) for every row i, in double precision and bounded memory."""
-    used = np.flatnonzero(beta)
-    out = np.zeros(kernel.n_rows)
-    weights = beta[used]
-    factors = kernel.factors()
-    if factors is not None and factors[0].shape[1] <= NARROW and len(used):
-        from laconic.kernel._numba import gaussian_scores
-
-        left, right = in_fours(*factors)
-        gaussian_scores(left, np.ascontiguousarray(right[used].T), used, weights, out)
-        return out
-    step = max(64, min(kernel.n_rows, 4 * _CHUNK * _CHUNK // max(len(used), 1)))
-    for start in range(0, kernel.n_rows, step):
-        here = slice(start, min(start + step, kernel.n_rows))
-        for first in range(0, len(used), 4 * _CHUNK):
-            some = slice(first, first + 4 * _CHUNK)
-            out[here] += kernel.block(here, used[some]) @ weights[some]
-    return out
-
-
 def solve_block(
     kernel: KernelRows,
     rows: LossRows,
@@ -274,8 +228,8 @@ def solve_block(
     space: GramSpace | None = None
     best: Solution | None = None
     why: WhyStopped = "max_iter"
-    width, loose = FIRST_WIDTH, _LOOSE
-    for round_ in range(_ROUNDS):
+    width, loose = FIRST_WIDTH, LOOSE
+    for round_ in range(BLOCK_ROUNDS):
         wanted = (rows.rounded(z, width, half).slope != 0) | (beta != 0)
         if space is None or (wanted & ~chosen).any():
             chosen |= wanted
@@ -291,7 +245,7 @@ def solve_block(
         beta, slope = np.zeros(rows.n_rows), np.zeros(rows.n_rows)
         beta[working], slope[working] = found.point.coef, found.details["slopes"]
         f = scores_of(kernel, beta)
-        b, width = found.point.b, max(found.details["width"], _NARROWEST)
+        b, width = found.point.b, max(found.details["width"], NARROWEST)
         z = f + b
         forgotten = (rows.loss.slope(z, rows.y) != 0) & ~chosen
         value = 0.5 * max(float(beta @ f), 0.0) + rows.value(z)
@@ -304,7 +258,7 @@ def solve_block(
             break
         if n_iter >= max_iter:
             break
-        if loose < _TIGHTEST:
+        if loose < TIGHTEST:
             why = "stalled"
             break
         loose = min(0.1 * loose, 1.0) if not forgotten.any() or loose > 1.0 else loose
@@ -320,7 +274,7 @@ def _begin(
     n = rows.n_rows
     beta = np.zeros(n)
     b = best_constant(rows) if fit_intercept else 0.0
-    strides = [4**k for k in range(1, 8) if n // 4**k >= _COARSEST]
+    strides = [4**k for k in range(1, 8) if n // 4**k >= COARSEST_ROWS]
     n_iter = 0
     for stride in reversed(strides):
         some = np.arange(0, n, stride)

@@ -6,31 +6,28 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils import Tags
-from sklearn.utils.class_weight import compute_class_weight
 
 from laconic._typing import Floats
 from laconic.core.contract import (
     Accepts,
     Interval,
     StrOptions,
-    TableClassifier,
     Training,
     fit_context,
 )
-from laconic.core.gray_zone import CURVED, ON_KINK, TruncatedLogistic, log_odds
+from laconic.core.gray_zone import CURVED, ON_KINK, TruncatedLogistic
 from laconic.kernel.fit import KernelProblem, fit_landmarks, fit_rows
 from laconic.kernel.form import KernelScore
 from laconic.kernel.kernels import parzen_bandwidth
-from laconic.linear.fit import binary_loss
 from laconic.linear.form import numbers
+from laconic.linear.zone import ZoneDecisions, binary_loss
 
 __all__ = ["GrayZoneKernelClassifier", "parzen_bandwidth"]
 
 
-class GrayZoneKernelClassifier(TableClassifier):
+class GrayZoneKernelClassifier(ZoneDecisions):
     r"""Kernel logistic regression with the likelihood truncated outside a gray zone.
 
     Minimises over the functions f of the kernel's space and an intercept b (Hérault and
@@ -78,8 +75,9 @@ class GrayZoneKernelClassifier(TableClassifier):
         Megabytes of kernel values kept in memory.
     proba : {"sigmoid", "clip"}, default="sigmoid"
         ``predict_proba`` as it comes, or clipped to the zone (two classes).
-    random_state : int or RandomState, default=0
-        Of the k-means landmarks.
+    random_state : int, RandomState or None, default=None
+        Of the k-means landmarks; None is a fixed number, so that the same table gives the same
+        model.
 
     Attributes
     ----------
@@ -147,6 +145,7 @@ class GrayZoneKernelClassifier(TableClassifier):
         self,
         kernel: Any = "rbf",
         gamma: Any = "scale",
+        *,
         degree: int = 3,
         coef0: float = 0.0,
         zone: Any = (0.0, 1.0),
@@ -160,7 +159,7 @@ class GrayZoneKernelClassifier(TableClassifier):
         max_iter: int = 1000,
         cache_size: float = 500.0,
         proba: str = "sigmoid",
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -204,7 +203,7 @@ class GrayZoneKernelClassifier(TableClassifier):
         loss = self._read_zone()
         problem = KernelProblem.read(self, rows, n_given or rows.n_rows)
         self.gamma_ = problem.kernel.gamma
-        weight = self._weights(rows)
+        weight = self._class_weighted(rows)
         sides = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         targets = [np.where(rows.y == k, 1.0, -1.0) for k in sides]
         fit = fit_rows if self.landmarks is None else fit_landmarks
@@ -215,33 +214,10 @@ class GrayZoneKernelClassifier(TableClassifier):
         return self
 
     def _read_zone(self) -> TruncatedLogistic:
-        loss = binary_loss(self.zone)
-        n_classes = len(self.classes_)
-        if n_classes > 2:
-            if self.threshold is not None:
-                raise ValueError(f"threshold is for two classes, y has {n_classes}; leave it None.")
-            if self.proba == "clip":
-                raise ValueError(f"proba='clip' is for two classes, y has {n_classes}.")
-            if hasattr(self, "threshold_"):
-                del self.threshold_
-            return loss
-        threshold = loss.centre if self.threshold is None else float(self.threshold)
-        if not loss.p_min <= threshold <= loss.p_max:
-            raise ValueError(
-                f"threshold={threshold} lies outside the zone ({loss.p_min}, {loss.p_max}), where "
-                "the model knows nothing; move one of them."
-            )
-        self.threshold_ = threshold
-        return loss
-
-    def _weights(self, rows: Training) -> Floats:
-        if self.class_weight is None:
-            return rows.weight
-        by_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=self.classes_[rows.y],
-            sample_weight=rows.weight,
-        )  # fmt: skip
-        return np.asarray(rows.weight * by_class[rows.y])
+        if len(self.classes_) == 2:
+            return self._set_threshold(binary_loss(self.zone))
+        self._refuse_threshold()
+        return binary_loss(self.zone)
 
     def _store(self, found: Any, rows: Training, n_given: int) -> None:
         fits = found.fits
@@ -277,17 +253,6 @@ class GrayZoneKernelClassifier(TableClassifier):
         scores = self.score_form_.score(matrix)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def decision_function(self, X: Any) -> Floats:
-        """Log-odds beyond those of ``threshold_`` (two classes), or one score per class."""
-        scores = self.log_odds(X)
-        return scores - log_odds(self.threshold_) if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The second class above ``threshold_``; the best class when there are more than two."""
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
-
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class; with more than two, sigmoids divided by their sum."""
         scores = self.log_odds(X)
@@ -296,13 +261,5 @@ class GrayZoneKernelClassifier(TableClassifier):
             return np.asarray(p / p.sum(axis=1, keepdims=True))
         p = expit(scores)
         if self.proba == "clip":
-            loss = binary_loss(self.zone)
-            p = np.clip(p, loss.p_min, loss.p_max)
+            p = np.clip(p, *self._zone_ends())
         return np.column_stack([1.0 - p, p])
-
-    def in_zone(self, X: Any) -> NDArray[np.bool_]:
-        """Rows that are gray: the probability (of some class against the rest) is in the zone."""
-        loss = binary_loss(self.zone)
-        p = expit(self.log_odds(X))
-        inside = (p >= loss.p_min) & (p <= loss.p_max)
-        return inside if inside.ndim == 1 else inside.any(axis=1)

@@ -1,6 +1,8 @@
-"""One door to the kernel solvers: any convex loss of a score, any kernel, a certified gap.
+"""From rows and kernel parameters to fitted multipliers: which kernel, which rows, which solver.
 
 minimise over f, b   |f|^2 / 2 + C sum_i s_i phi(f(x_i) + b, y_i)
+
+for any convex loss of a score and any kernel, with a certified gap.
 """
 
 from __future__ import annotations
@@ -14,21 +16,27 @@ from scipy.sparse import issparse
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training, numbers_of
+from laconic.core.folds import seed_of
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
 from laconic.kernel.kernels import Kernel, KernelRows
-from laconic.kernel.low_rank import landmark_span, solve_span
-from laconic.kernel.newton import LossRows
+from laconic.kernel.low_rank import find_span, landmark_span, solve_span
+from laconic.kernel.rounded import LossRows
+from laconic.kernel.tuning import (
+    BASIS_SQUARED_A_ROW,
+    FEW_ROWS,
+    FINE,
+    KMEANS_ROWS,
+    LEFT_OVER,
+    SMO_UP_TO,
+    WHOLE_MATRIX_UP_TO,
+    WIDEST_BASIS,
+)
 
-SOLVERS = ("active-set", "block", "low-rank", "smo")
-
-_SMO_UP_TO = 8_000
-_NEWTON_UP_TO = 2_600
-_WIDEST, _WIDER = 700, 7.0
-"""A basis of m rows costs n m^2, pairs n^2: it is worth its while up to m^2 = 7 n."""
-_FEW, _CLOSE = 500, 1e-11
-_LEFT_OVER = 1e-5
-"""What the basis may leave of k(x, x), as a share of the largest."""
+_NOT_CONVEX = (
+    "The kernel is not positive semi-definite on the training rows, so that the problem is not "
+    "convex; use another kernel, or add a multiple of the identity."
+)
 
 
 @dataclass(frozen=True)
@@ -43,10 +51,19 @@ class KernelFit:
     basis: Ints
     coef: Floats
     b: float
-    slopes: Floats
-    scores: Floats
-    on_kink: NDArray[np.bool_]
     solver: str
+
+    @property
+    def slopes(self) -> Floats:
+        return np.asarray(self.solution.details["slopes"])
+
+    @property
+    def scores(self) -> Floats:
+        return np.asarray(self.solution.details["scores"])
+
+    @property
+    def on_kink(self) -> NDArray[np.bool_]:
+        return np.asarray(self.solution.details["on_kink"])
 
 
 def solve_kernel(
@@ -64,111 +81,99 @@ def solve_kernel(
 ) -> KernelFit:
     """Fit by the named solver; "auto" picks one by the number of rows and the kernel's rank."""
     rows = LossRows(loss, y, C * weight)
+    task = _Task(kernel, rows, fit_intercept, tol, max_iter, 1e6 * cache_mb)
     if solver != "auto":
-        return _fit(kernel, rows, fit_intercept, tol, max_iter, solver, 1e6 * cache_mb)
-    solver = _choose(rows, fit_intercept)
+        return task.by(solver)
     # on few rows the last digits cost next to nothing
-    aim = min(tol, _CLOSE) if rows.n_rows <= _FEW else tol
-    fit = _fit(kernel, rows, fit_intercept, aim, max_iter, solver, 1e6 * cache_mb)
+    aim = min(tol, FINE) if rows.n_rows <= FEW_ROWS else tol
+    fit = replace(task, tol=aim).by_the_best()
     found = fit.solution
     if not found.converged and found.gap <= tol * max(found.value, rows.least):
         return replace(fit, solution=replace(found, why_stopped="gap"))
     return fit
 
 
-def _fit(
-    kernel: KernelRows, rows: LossRows, fit_intercept: bool, tol: float, max_iter: int,
-    solver: str, cache: float,
-) -> KernelFit:  # fmt: skip
-    if solver in ("low-rank", "rank?"):
-        found = _low_rank(kernel, rows, fit_intercept, tol, max_iter, solver == "rank?")
-        if found is not None:
+@dataclass(frozen=True)
+class _Task:
+    """One problem, for whichever solver."""
+
+    kernel: KernelRows
+    rows: LossRows
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    cache_bytes: float
+
+    def by_the_best(self) -> KernelFit:
+        n, pairs = self.rows.n_rows, self._pairs_do()
+        if pairs and n <= SMO_UP_TO:
+            return self.by("smo")
+        if n <= WHOLE_MATRIX_UP_TO:
+            return self.by("block")
+        return self._by_low_rank(only_if_cheap=True) or self.by("smo" if pairs else "block")
+
+    def _pairs_do(self) -> bool:
+        """Whether pairs of multipliers are a good road: a kink on every row keeps most still."""
+        from laconic.kernel.smo import knows
+
+        return bool(self.rows.has_kink.all()) and self.fit_intercept and knows(self.rows.loss)
+
+    def by(self, solver: str) -> KernelFit:
+        kernel, rows, tol, most = self.kernel, self.rows, self.tol, self.max_iter
+        if solver == "low-rank":
+            found = self._by_low_rank()
+            assert found is not None
             return found
-        solver = "smo" if _pairs(rows, fit_intercept) else "block"
-    if solver == "smo":
-        from laconic.kernel.smo import solve_smo
+        if solver == "smo":
+            from laconic.kernel.smo import solve_smo
 
-        if not fit_intercept:
-            raise ValueError("solver='smo' moves pairs and needs an intercept; use 'block'.")
-        solution = solve_smo(kernel, rows, tol=tol, max_iter=max_iter, cache_bytes=cache)
-    elif solver == "active-set":
-        from laconic.kernel.active_set import solve_active_set
+            if not self.fit_intercept:
+                raise ValueError("solver='smo' moves pairs and needs an intercept; use 'block'.")
+            solution = solve_smo(kernel, rows, tol=tol, max_iter=most, cache_bytes=self.cache_bytes)
+        elif solver == "active-set":
+            from laconic.kernel.active_set import solve_active_set
 
-        solution = solve_active_set(
-            kernel, rows, fit_intercept=fit_intercept, tol=tol, max_iter=20 * max_iter
-        )
-    else:
-        from laconic.kernel.block import solve_block
+            solution = solve_active_set(
+                kernel, rows, fit_intercept=self.fit_intercept, tol=tol, max_iter=20 * most
+            )
+        else:
+            from laconic.kernel.block import solve_block
 
-        solution = solve_block(
-            kernel, rows, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter, cache_bytes=cache
-        )
-    return _expanded(solution, solver)
+            solution = solve_block(
+                kernel, rows, fit_intercept=self.fit_intercept, tol=tol, max_iter=most,
+                cache_bytes=self.cache_bytes,
+            )  # fmt: skip
+        beta = solution.point[:-1]
+        basis = np.flatnonzero(beta)
+        return KernelFit(solution, basis, beta[basis], float(solution.point[-1]), solver)
 
-
-def _choose(rows: LossRows, fit_intercept: bool) -> str:
-    if rows.n_rows <= _SMO_UP_TO and _pairs(rows, fit_intercept):
-        return "smo"
-    return "block" if rows.n_rows <= _NEWTON_UP_TO else "rank?"
-
-
-def _pairs(rows: LossRows, fit_intercept: bool) -> bool:
-    """Whether pairs of multipliers are a good road: a kink on every row keeps most still."""
-    from laconic.kernel.smo import knows
-
-    return bool(rows.has_kink.all()) and fit_intercept and knows(rows.loss)
-
-
-def _low_rank(
-    kernel: KernelRows, rows: LossRows, fit_intercept: bool, tol: float, max_iter: int, ask: bool
-) -> KernelFit | None:
-    """On a basis; when only asked for a try, None where the rank is too high or the gap misses."""
-    from laconic.kernel.low_rank import find_span, solve_span
-
-    size = float(kernel.diagonal.max(initial=0.0)) or 1.0
-    most = kernel.n_rows
-    if ask:
-        worth = np.sqrt(_WIDER * most) if _pairs(rows, fit_intercept) else most / 6
-        most = min(_WIDEST, int(worth))
-    least = _LEFT_OVER * size * min(1.0, tol / 1e-5)
-    while True:
-        patience = 1e3 * least if ask else np.inf
-        span = find_span(kernel, most, least, patience=patience)
-        if ask and float(span.left.max()) > least:
+    def _by_low_rank(self, *, only_if_cheap: bool = False) -> KernelFit | None:
+        """On a basis; ``only_if_cheap``: None where the rank is too high or the gap misses."""
+        kernel, rows, tol = self.kernel, self.rows, self.tol
+        size = float(kernel.diagonal.max(initial=0.0)) or 1.0
+        most = kernel.n_rows
+        if only_if_cheap:
+            worth = np.sqrt(BASIS_SQUARED_A_ROW * most) if self._pairs_do() else most / 6
+            most = min(WIDEST_BASIS, int(worth))
+        least = LEFT_OVER * size * min(1.0, tol / 1e-5)
+        while True:
+            patience = 1e3 * least if only_if_cheap else np.inf
+            span = find_span(kernel, most, least, patience=patience)
+            if only_if_cheap and float(span.left.max()) > least:
+                return None
+            found = solve_span(
+                kernel, rows, span, fit_intercept=self.fit_intercept, tol=tol,
+                max_iter=self.max_iter,
+            )  # fmt: skip
+            missed = found.gap > tol * max(found.value, rows.least)
+            finer = least > 1e-13 * size and span.rank < most
+            if not missed or not finer or found.details["remainder"] < 0.1 * found.gap:
+                break
+            least *= 1e-2
+        if only_if_cheap and missed:
             return None
-        found = solve_span(
-            kernel, rows, span, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter
-        )
-        missed = found.gap > tol * max(found.value, rows.least)
-        finer = least > 1e-13 * size and span.rank < most
-        if not missed or not finer or found.details["remainder"] < 0.1 * found.gap:
-            break
-        least *= 1e-2
-    if ask and missed:
-        return None
-    return KernelFit(
-        found, span.basis, span.coefficients(found.point[:-1]), float(found.point[-1]),
-        found.details["slopes"], found.details["scores"], found.details["on_kink"], "low-rank",
-    )  # fmt: skip
-
-
-def _expanded(found: Solution, solver: str) -> KernelFit:
-    beta = found.point[:-1]
-    basis = np.flatnonzero(beta)
-    return KernelFit(
-        found, basis, beta[basis], float(found.point[-1]), found.details["slopes"],
-        found.details["scores"], found.details["on_kink"], solver,
-    )  # fmt: skip
-
-
-# From rows and kernel parameters to fitted multipliers: which kernel, which rows, which road.
-
-
-_KMEANS_ROWS = 20_000
-_NOT_CONVEX = (
-    "The kernel is not positive semi-definite on the training rows, so that the problem is not "
-    "convex; use another kernel, or add a multiple of the identity."
-)
+        w, b = found.point[:-1], float(found.point[-1])
+        return KernelFit(found, span.basis, span.coefficients(w), b, "low-rank")
 
 
 @dataclass(frozen=True)
@@ -240,27 +245,33 @@ def _gamma(gamma: Any, table: Any, weight: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class RowFits:
-    """One fit per score, expanded on training rows."""
+class KernelFits:
+    """One fit per score, expanded on training rows or on ``points``."""
 
     problem: KernelProblem
     fits: tuple[KernelFit, ...]
+    points: Floats | None = None
+
+    @property
+    def _on_rows(self) -> list[tuple[int, KernelFit]]:
+        """Fits whose multipliers are the coefficients: neither on a basis nor on landmarks."""
+        if self.points is not None:
+            return []
+        return [(k, fit) for k, fit in enumerate(self.fits) if fit.solver != "low-rank"]
 
     @property
     def expanded(self) -> NDArray[np.bool_]:
         """Rows that belong to the support because the score is written on them."""
         used = np.zeros(self.problem.rows.n_rows, bool)
-        for fit in self.fits:
-            if fit.solver != "low-rank":
-                used[fit.basis] = True
+        for _, fit in self._on_rows:
+            used[fit.basis] = True
         return used
 
     def multipliers(self) -> Floats:
         out = np.stack([-fit.slopes for fit in self.fits])
-        for k, fit in enumerate(self.fits):
-            if fit.solver != "low-rank":
-                out[k] = 0.0
-                out[k, fit.basis] = fit.coef
+        for k, fit in self._on_rows:
+            out[k] = 0.0
+            out[k, fit.basis] = fit.coef
         return out
 
     def vectors(self, used: NDArray[np.bool_]) -> Any:
@@ -269,10 +280,14 @@ class RowFits:
         return self.problem.table[np.flatnonzero(used)]
 
     def basis(self) -> Ints:
+        """Rows that the scores are written on, none with landmarks."""
         found = np.unique(np.concatenate([fit.basis for fit in self.fits]))
         return found.astype(np.int64)
 
     def expansion(self) -> tuple[Kernel, Any, Floats]:
+        """Kernel, vectors and coefficients of the scores; a given matrix has no vectors."""
+        if self.points is not None:
+            return self.problem.kernel, self.points, np.stack([fit.coef for fit in self.fits])
         basis = self.basis()
         coef = np.zeros((len(self.fits), len(basis)))
         for k, fit in enumerate(self.fits):
@@ -281,35 +296,10 @@ class RowFits:
         return self.problem.kernel, None if precomputed else self.problem.table[basis], coef
 
 
-@dataclass(frozen=True)
-class LandmarkFits:
-    """One fit per score, expanded on landmarks."""
-
-    problem: KernelProblem
-    fits: tuple[KernelFit, ...]
-    points: Floats
-
-    @property
-    def expanded(self) -> NDArray[np.bool_]:
-        return np.zeros(self.problem.rows.n_rows, bool)
-
-    def multipliers(self) -> Floats:
-        return np.stack([-fit.slopes for fit in self.fits])
-
-    def vectors(self, used: NDArray[np.bool_]) -> Any:
-        return self.problem.table[np.flatnonzero(used)]
-
-    def basis(self) -> Ints:
-        return np.zeros(0, np.int64)
-
-    def expansion(self) -> tuple[Kernel, Any, Floats]:
-        return self.problem.kernel, self.points, np.stack([fit.coef for fit in self.fits])
-
-
 def fit_rows(
     model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats,
     max_iter: int | None = None,
-) -> RowFits:  # fmt: skip
+) -> KernelFits:  # fmt: skip
     """All functions of the kernel; ``max_iter`` is the model's unless given."""
     most = int(model.max_iter) if max_iter is None else int(max_iter)
     try:
@@ -324,12 +314,12 @@ def fit_rows(
         )  # fmt: skip
     except np.linalg.LinAlgError as error:
         raise ValueError(_NOT_CONVEX) from error
-    return RowFits(problem, fits)
+    return KernelFits(problem, fits)
 
 
 def fit_landmarks(
     model: Any, problem: KernelProblem, loss: ScoreLoss, targets: list[Floats], weight: Floats
-) -> LandmarkFits:
+) -> KernelFits:
     """Functions of k-means points only (Nystroem)."""
     points = _landmarks(model, problem, weight)
     span, used = landmark_span(
@@ -343,14 +333,10 @@ def fit_landmarks(
             LossRows(loss, target, float(model.C) * weight),
             span, fit_intercept=True, tol=float(model.tol), max_iter=int(model.max_iter),
         )  # fmt: skip
-        fits.append(
-            KernelFit(
-                found, np.zeros(0, np.int64), span.coefficients(found.point[:-1]),
-                float(found.point[-1]), found.details["slopes"], found.details["scores"],
-                found.details["on_kink"], "landmarks",
-            )
-        )  # fmt: skip
-    return LandmarkFits(problem, tuple(fits), points[used])
+        w, b = found.point[:-1], float(found.point[-1])
+        none = np.zeros(0, np.int64)
+        fits.append(KernelFit(found, none, span.coefficients(w), b, "landmarks"))
+    return KernelFits(problem, tuple(fits), points[used])
 
 
 def _landmarks(model: Any, problem: KernelProblem, weight: Floats) -> Floats:
@@ -362,7 +348,7 @@ def _landmarks(model: Any, problem: KernelProblem, weight: Floats) -> Floats:
         raise ValueError("landmarks need rows, and kernel='precomputed' has none; leave it None.")
     if wanted > n:
         raise ValueError(f"landmarks={wanted} exceeds the {n} training rows; use fewer.")
-    every = max(1, n // max(_KMEANS_ROWS, 2 * wanted))
+    every = max(1, n // max(KMEANS_ROWS, 2 * wanted))
     some = problem.table[::every]
     some = some.toarray() if issparse(some) else some
     # centres need not be exact: single precision, around the mean and in units of the largest
@@ -372,7 +358,6 @@ def _landmarks(model: Any, problem: KernelProblem, weight: Floats) -> Floats:
     different = len(np.unique(some, axis=0)) if wanted > 0.1 * len(some) else len(some)
     means = KMeans(
         min(wanted, different), n_init=1, max_iter=10, init="random",
-        random_state=model.random_state,
-    )  # fmt: skip
-    with_warning = means.fit(some, sample_weight=weight[::every])
-    return np.asarray(mean + size * with_warning.cluster_centers_.astype(np.float64))
+        random_state=seed_of(model.random_state),
+    ).fit(some, sample_weight=weight[::every])  # fmt: skip
+    return np.asarray(mean + size * means.cluster_centers_.astype(np.float64))

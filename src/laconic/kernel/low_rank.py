@@ -1,9 +1,13 @@
-"""A basis of few rows for a kernel: pivoted Cholesky, in blocks.
+"""Kernel models on a basis of few rows, certified on the exact kernel.
 
-Rows B are picked greedily by what the earlier ones leave of k(x, x). With K_BB = LL' the features
-of a row are L^-1 k(B, x); K = features features' + R with R positive semi-definite, whose diagonal
-is known. A function of these features is sum_j c_j k(x_j, .) over the basis, with its exact norm:
-only the multipliers of rows outside the basis see R.
+The basis is found by pivoted Cholesky, in blocks: rows B are picked greedily by what the earlier
+ones leave of k(x, x). With K_BB = LL' the features of a row are L^-1 k(B, x);
+K = features features' + R with R positive semi-definite, whose diagonal is known. A function w of
+these features is sum_j c_j k(x_j, .) over the basis, with its exact norm, so that its objective is
+exact. Only the dual point pays for the rest: with slopes u_i, beta_i = -s_i u_i and
+w_u = features'beta,
+
+    gap = sum_i s_i (phi(z_i) + phi*(u_i) - u_i z_i) + |w - w_u|^2 / 2 + beta'R beta / 2.
 """
 
 from __future__ import annotations
@@ -20,20 +24,16 @@ from scipy.sparse import issparse
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution
 from laconic.kernel.kernels import Kernel, KernelRows
-from laconic.kernel.newton import (
+from laconic.kernel.newton import FeatureSpace, Point, anneal, descend
+from laconic.kernel.rounded import LossRows, best_constant
+from laconic.kernel.tuning import (
     COARSE_WIDTH,
-    FeatureSpace,
-    LossRows,
-    Point,
-    anneal,
-    best_constant,
-    descend,
+    COARSEST_SPAN_ROWS,
+    REMAINDER_CHUNK,
+    SAMPLE,
+    SPREAD,
+    STRIPE,
 )
-
-_SAMPLE = 1_000
-_STRIPE = 256
-_SPREAD = 1e4
-"""Landmarks whose whitening enlarges rounding by less than this may be used without it."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ def find_span(rows: KernelRows, most: int, least: float, *, patience: float = np
     """
     n = rows.n_rows
     diagonal = rows.diagonal
-    candidates = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
+    candidates = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.int64))
     chosen, lower = _pivots(rows.block(candidates, candidates), min(most, len(candidates)), least)
     basis = candidates[chosen]
     if len(basis) == most < n and np.isfinite(patience):
@@ -95,7 +95,7 @@ def find_span(rows: KernelRows, most: int, least: float, *, patience: float = np
 
 def _extended(rows: KernelRows, span: Span, most: int, least: float) -> Span:
     """The basis with rows added among those that are approximated worst."""
-    size = min(_SAMPLE, rows.n_rows)
+    size = min(SAMPLE, rows.n_rows)
     worst = np.sort(np.argpartition(-span.left, size - 1)[:size])
     F = span.features[worst]
     rest = rows.block(worst, worst) - F @ F.T
@@ -140,7 +140,7 @@ class _Values:
             centred = points - self._origin
             self._right = 2.0 * kernel.gamma * np.ascontiguousarray(centred.T)
             self._sizes = -kernel.gamma * np.einsum("ij,ij->i", centred, centred)
-            self._products = np.empty((_STRIPE, len(points)))
+            self._products = np.empty((STRIPE, len(points)))
 
     def __call__(self, part: Any, out: NDArray[Any]) -> None:
         if not self.gaussian or issparse(part):
@@ -171,13 +171,13 @@ def landmark_span(
     n, points = table.shape[0], landmarks[used]
     dtype = np.float64 if 8.0 * n * len(used) <= cache_bytes else np.float32
     inverse = solve_triangular(lower, np.eye(len(used)), lower=True, check_finite=False)
-    raw = not leave_over and float(np.linalg.norm(inverse)) < _SPREAD
+    raw = not leave_over and float(np.linalg.norm(inverse)) < SPREAD
     features = np.empty((n, len(used)), dtype)
     left = np.empty(n)
     fill = _Values(kernel, points)
-    room = np.empty((_STRIPE, len(used)))
-    for start in range(0, n, _STRIPE):
-        here = slice(start, min(start + _STRIPE, n))
+    room = np.empty((STRIPE, len(used)))
+    for start in range(0, n, STRIPE):
+        here = slice(start, min(start + STRIPE, n))
         if raw:
             fill(table[here], features[here])
             continue
@@ -187,19 +187,6 @@ def landmark_span(
         left[here] = _left_over(kernel.diagonal(table[here]), whitened)
         features[here] = whitened
     return Span(np.arange(len(used)), lower, features, left, raw), used
-
-
-# Kernel models on a basis of few rows, certified on the exact kernel.
-#
-# With K = FF' + R (:mod:`laconic.kernel.low_rank`) a function w of the features F is a function
-# of the exact kernel's space with the same norm, so that its objective is exact. Only the dual
-# point pays for the rest: with slopes u_i, beta_i = -s_i u_i and w_u = F'beta,
-#
-#     gap = sum_i s_i (phi(z_i) + phi*(u_i) - u_i z_i) + |w - w_u|^2 / 2 + beta'R beta / 2.
-
-
-_CHUNK = 1_024
-_COARSEST = 400
 
 
 def solve_span(
@@ -233,7 +220,7 @@ def _begin(
         return space.at(start[:-1], float(start[-1])), 0
     w = np.zeros(space.features.shape[1])
     b = best_constant(rows) if fit_intercept else 0.0
-    fewest = max(_COARSEST, 2 * space.features.shape[1])
+    fewest = max(COARSEST_SPAN_ROWS, 2 * space.features.shape[1])
     strides = [4**k for k in range(1, 8) if rows.n_rows // 4**k >= fewest]
     n_iter = 0
     for stride in reversed(strides):
@@ -244,14 +231,9 @@ def _begin(
         half = np.full(len(some), 0.5)
         value = 0.5 * here.norm + part.value(here.z)
         here, done = descend(
-            coarse,
-            part,
-            here,
-            width=COARSE_WIDTH,
-            share=half,
-            enough=4e-3 * value,
+            coarse, part, here, width=COARSE_WIDTH, share=half, enough=4e-3 * value,
             max_iter=max_iter,
-        )
+        )  # fmt: skip
         n_iter += done
         w, b = here.coef, here.b
     return space.at(w, b), n_iter
@@ -287,11 +269,11 @@ def _remainder(kernel: KernelRows, span: Span, slope: Floats, room: float) -> fl
     used = np.flatnonzero(slope)
     beta = slope[used]
     total = 0.0
-    for first in range(0, len(used), _CHUNK):
-        left = slice(first, first + _CHUNK)
+    for first in range(0, len(used), REMAINDER_CHUNK):
+        left = slice(first, first + REMAINDER_CHUNK)
         here = beta[left]
-        for second in range(0, first + 1, _CHUNK):
-            right = slice(second, second + _CHUNK)
+        for second in range(0, first + 1, REMAINDER_CHUNK):
+            right = slice(second, second + REMAINDER_CHUNK)
             K = kernel.block(used[left], used[right])
             K -= span.features[used[left]] @ span.features[used[right]].T
             total += (1.0 if second == first else 2.0) * float(here @ (K @ beta[right]))

@@ -1,9 +1,12 @@
-"""Losses of rows with their kinks rounded off, and the search along a line.
+"""Newton's method on rounded kinks, on features or on a kernel matrix.
 
-A kink of height J at t becomes a ramp of the slope over ``width``:
-J clip(share + (z - t) / width, 0, 1), where ``share`` in [0, 1] is the current guess of the row's
-multiplier. With the right share the ramp is right at z = t whatever its width (the method of
-multipliers), so that the width need not go to zero.
+minimise over f, b   |f|^2 / 2 + sum_i s_i phi(f(x_i) + b, y_i)
+
+with every kink rounded as in :mod:`laconic.kernel.rounded`, and then on narrower and narrower kinks
+until the duality gap of the true losses is small. The two spaces differ only in the linear system
+of a step: (m + 1) unknowns on m features, or one per row with curvature, bordered by the
+intercept, on a kernel matrix. The bordered system needs no inverse of the kernel matrix; the
+paper's formula for its multiplier (before equation 14) does, and fails on duplicated rows.
 """
 
 from __future__ import annotations
@@ -17,154 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from laconic._typing import Floats, Ints, Mask
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.protocol import ScoreLoss, fenchel_young
+from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
-
-
-@dataclass
-class Rounded:
-    """Weighted value, slopes and curvatures of the rounded losses at some scores."""
-
-    value: float
-    slope: Floats
-    curvature: Floats
-
-
-class LossRows:
-    """Targets and weights (times C) of rows, with the loss and its kinks."""
-
-    def __init__(self, loss: ScoreLoss, y: Floats, weight: Floats) -> None:
-        self.loss = loss
-        self.y = np.ascontiguousarray(y, dtype=np.float64)
-        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
-        self._positions = loss.positions if isinstance(loss, TruncatedLogistic) else (0.0, 0.0)
-        kink = loss.kink(self.y)
-        self.has_kink: Mask = np.isfinite(kink.position) & (kink.high > kink.low)
-        self.position = np.where(self.has_kink, kink.position, 0.0)
-        self.jump = np.where(self.has_kink, self.weight * kink.jump, 0.0)
-        self.low = np.where(self.has_kink, self.weight * kink.low, 0.0)
-        # an objective can be zero (a perfect absolute fit): a gap is small next to this then
-        self.least = 1e-12 * float(self.weight.sum()) * (1.0 + float(np.abs(self.y).max()))
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.y)
-
-    def subset(self, rows: Ints, factor: float = 1.0) -> LossRows:
-        return LossRows(self.loss, self.y[rows], factor * self.weight[rows])
-
-    def value(self, z: Floats) -> float:
-        """The true weighted loss."""
-        if isinstance(self.loss, TruncatedLogistic):
-            from laconic.kernel._numba import truncated_value
-
-            ends = (*self._positions, *self.loss.floors)
-            return float(truncated_value(z, self.y, self.weight, *ends))
-        return float(self.weight @ self.loss.value(z, self.y))
-
-    def tilt(self, z: Floats, b: float) -> float:
-        """The slope of :meth:`value` at z + b with respect to b."""
-        if isinstance(self.loss, TruncatedLogistic):
-            from laconic.kernel._numba import truncated_tilt
-
-            return float(truncated_tilt(z, b, self.y, self.weight, *self._positions))
-        return float(self.weight @ self.loss.slope(z + b, self.y))
-
-    def rounded(self, z: Floats, width: float, share: Floats) -> Rounded:
-        if isinstance(self.loss, TruncatedLogistic):
-            from laconic.kernel._numba import rounded_truncated
-
-            slope, curvature = np.empty_like(z), np.empty_like(z)
-            ends = (*self._positions, *self.loss.heights)
-            total = rounded_truncated(z, self.y, self.weight, share, width, *ends, slope, curvature)
-            return Rounded(total, slope, curvature)
-        s, y, t, J = self.weight, self.y, self.position, self.jump
-        above = self.has_kink & (z > t)
-        way = share + (z - t) / width
-        held = np.clip(way, 0.0, 1.0)
-        inside = (way > 0.0) & (way < 1.0) & self.has_kink
-        smooth = s * self.loss.value(z, y) - J * np.maximum(z - t, 0.0)
-        ramp = J * width * np.where(way > 1.0, way - 0.5, 0.5 * held * held)
-        slope = s * self.loss.slope(z, y) - np.where(above, J, 0.0) + J * held
-        # exactly on its kink a row already has its left slope
-        curvature = s * self.loss.curvature(z, y) + np.where(inside, J / width, 0.0)
-        return Rounded(float((smooth + ramp).sum()), slope, curvature)
-
-    def shares(self, z: Floats, width: float, share: Floats) -> Floats:
-        """Multipliers that the ramp gives at the scores ``z``, as shares of the jump."""
-        return np.where(self.has_kink, np.clip(share + (z - self.position) / width, 0.0, 1.0), 0.0)
-
-    def shares_of(self, slope: Floats) -> Floats:
-        """Shares of the jump that given weighted slopes stand for."""
-        jump = np.where(self.has_kink, self.jump, 1.0)
-        return np.where(self.has_kink, np.clip((slope - self.low) / jump, 0.0, 1.0), 0.0)
-
-    def price(self, z: Floats, slope: Floats) -> float:
-        """Fenchel-Young sum of weighted slopes at scores."""
-        # towards zero, where every conjugate is finite: rounding may have left the domain by an ulp
-        u = slope * (1.0 - 1e-15)
-        loss = self.loss
-        if isinstance(loss, TruncatedLogistic):
-            from laconic.kernel._numba import truncated_price
-
-            ends = (*self._positions, *loss.heights, *loss.floors)
-            return float(truncated_price(z, u, self.y, self.weight, *ends))
-        u /= self.weight
-        return float(self.weight @ fenchel_young(self.loss, z, u, self.y))
-
-    def on_ramp(self, slope: Floats) -> Mask:
-        """Rows whose slope lies strictly between the two slopes at their kink."""
-        reach = slope - self.low
-        slack = 1e-9 * self.jump
-        return self.has_kink & (reach > slack) & (reach < self.jump - slack)
-
-
-def balanced(slope: Floats) -> Floats:
-    """Slopes of one sign shrunk until the sum is zero: zero lies in every conjugate's domain."""
-    up, down = float(np.maximum(slope, 0.0).sum()), float(np.maximum(-slope, 0.0).sum())
-    if up == down:
-        return slope
-    if up > down:
-        return np.where(slope > 0, slope * (down / up), slope)
-    return np.where(slope < 0, slope * (up / down), slope)
-
-
-def line_search(
-    at: Callable[[float], tuple[float, float, Rounded]], value: float, tilt: float
-) -> tuple[float, Rounded] | None:
-    """Length in (0, 1] along a convex line of slope ``tilt`` < 0; ``at`` gives value and slope."""
-    total, end, there = at(1.0)
-    if end <= 0.0 or total <= value + 1e-4 * tilt:
-        return 1.0, there
-    low, high, length = 0.0, 1.0, tilt / (tilt - end)
-    best: tuple[float, float, Rounded] | None = None
-    for _ in range(40):
-        length = min(max(length, low + 0.05 * (high - low)), high - 0.05 * (high - low))
-        total, end, there = at(length)
-        if total < value and (best is None or total < best[0]):
-            best = (total, length, there)
-        low, high = (low, length) if end > 0 else (length, high)
-        if best is not None and high - low <= 0.3 * high:
-            break
-        length = 0.5 * (low + high)
-    return None if best is None else (best[1], best[2])
-
-
-# Newton's method on rounded kinks, on features or on a kernel matrix.
-#
-# minimise over f, b   |f|^2 / 2 + sum_i s_i phi(f(x_i) + b, y_i)
-#
-# with every kink rounded as in :mod:`laconic.kernel.newton`. The two spaces differ only in the
-# linear system of a step: (m + 1) unknowns on m features, or one per row with curvature, bordered
-# by the intercept, on a kernel matrix. The bordered system needs no inverse of the kernel matrix;
-# the paper's formula for its multiplier (before equation 14) does, and fails on duplicated rows.
-
-
-_CHUNK, _PACKED = 256, 4_096
-_STALE = 0.1
-"""Share by which a row's curvature may be off before the Hessian is corrected."""
+from laconic.kernel.rounded import LossRows, Rounded, balanced
+from laconic.kernel.tuning import FEATURE_CHUNK, FIRST_WIDTH, PACKED, STALE, STUCK
 
 
 @dataclass
@@ -244,11 +103,11 @@ class FeatureSpace:
         if self.features.dtype == np.float64:
             return np.asarray(self.features @ coef)
         out = np.empty(len(self.features))
-        room = np.empty((_CHUNK, len(coef)))
-        for start in range(0, len(out), _CHUNK):
-            part = self.features[start : start + _CHUNK]
+        room = np.empty((FEATURE_CHUNK, len(coef)))
+        for start in range(0, len(out), FEATURE_CHUNK):
+            part = self.features[start : start + FEATURE_CHUNK]
             room[: len(part)] = part
-            np.dot(room[: len(part)], coef, out=out[start : start + _CHUNK])
+            np.dot(room[: len(part)], coef, out=out[start : start + FEATURE_CHUNK])
         return out
 
     def at(self, w: Floats, b: float) -> Point:
@@ -281,7 +140,7 @@ class FeatureSpace:
         used = self._curvature
         if len(used) != len(curvature):
             used = np.zeros(len(curvature))
-        moved = np.flatnonzero(np.abs(curvature - used) > _STALE * np.maximum(curvature, used))
+        moved = np.flatnonzero(np.abs(curvature - used) > STALE * np.maximum(curvature, used))
         if len(moved) > 0.6 * np.count_nonzero(curvature):
             used = np.zeros(len(curvature))
             moved = np.flatnonzero(curvature)
@@ -301,9 +160,9 @@ class FeatureSpace:
 
         # whitening enlarges the rounding of products
         kind = self.features.dtype if self.lower is None else np.float64
-        room = np.empty((min(_PACKED, len(rows)), self.features.shape[1]), kind)
-        for start in range(0, len(rows), _PACKED):
-            here = slice(start, start + _PACKED)
+        room = np.empty((min(PACKED, len(rows)), self.features.shape[1]), kind)
+        for start in range(0, len(rows), PACKED):
+            here = slice(start, start + PACKED)
             packed = room[: len(rows[here])]
             scaled_rows(self.features, rows[here], root[here], packed)
             self._products += sign * (packed.T @ packed)
@@ -323,6 +182,27 @@ class FeatureSpace:
         coef = self._turned(dw).astype(self.features.dtype)
         dz = np.asarray(self.features @ coef, dtype=np.float64) + db
         return Move(dw, db, dz, float(point.coef @ dw), float(dw @ dw))
+
+
+def line_search(
+    at: Callable[[float], tuple[float, float, Rounded]], value: float, tilt: float
+) -> tuple[float, Rounded] | None:
+    """Length in (0, 1] along a convex line of slope ``tilt`` < 0; ``at`` gives value and slope."""
+    total, end, there = at(1.0)
+    if end <= 0.0 or total <= value + 1e-4 * tilt:
+        return 1.0, there
+    low, high, length = 0.0, 1.0, tilt / (tilt - end)
+    best: tuple[float, float, Rounded] | None = None
+    for _ in range(40):
+        length = min(max(length, low + 0.05 * (high - low)), high - 0.05 * (high - low))
+        total, end, there = at(length)
+        if total < value and (best is None or total < best[0]):
+            best = (total, length, there)
+        low, high = (low, length) if end > 0 else (length, high)
+        if best is not None and high - low <= 0.3 * high:
+            break
+        length = 0.5 * (low + high)
+    return None if best is None else (best[1], best[2])
 
 
 def descend(
@@ -375,31 +255,6 @@ def descend(
     return point, max_iter
 
 
-def best_constant(rows: LossRows) -> float:
-    """About the best score when it is the same for every row, by bisection of its slope."""
-
-    def tilt(b: float) -> float:
-        return float(rows.weight @ rows.loss.slope(np.full(rows.n_rows, b), rows.y))
-
-    inner, reach = 0.0, 1.0
-    sign = -1.0 if tilt(0.0) > 0 else 1.0
-    while reach < 1e30 and sign * tilt(sign * reach) < 0:
-        inner, reach = reach, 8.0 * reach
-    for _ in range(20):
-        middle = 0.5 * (inner + reach)
-        inner, reach = (middle, reach) if sign * tilt(sign * middle) < 0 else (inner, middle)
-    return sign * 0.5 * (inner + reach)
-
-
-# Narrower and narrower kinks until the duality gap of the true losses is small.
-
-
-COARSE_WIDTH, FIRST_WIDTH = 0.3, 0.1
-"""Width of the rounded kinks on part of the rows, and at the start on all of them."""
-
-_STUCK = 6
-
-
 def anneal(
     space: Space,
     rows: LossRows,
@@ -444,7 +299,7 @@ def anneal(
         if best.gap <= part * tol * max(best.value, rows.least):
             why = "gap"
             break
-        if stuck >= _STUCK:
+        if stuck >= STUCK:
             why = "stalled"
             break
         if price <= 0.6 * part * aim and enough > 1e-9 * aim:

@@ -13,16 +13,13 @@ from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.core.contract import Interval, TableClassifier, fit_context
+from laconic.core.contract import Interval, StrOptions, TableClassifier, fit_context
 from laconic.core.forms import SlotTerm, term_from_dict
 from laconic.data.tables.axes import CategoryAxis, KnotAxis
 from laconic.data.tables.columns import Table
 from laconic.kernel.estimator import GrayZoneKernelClassifier
 from laconic.kernel.form import KernelScore
-
-_KNOTS = 64
-_SPREAD = 1.0 / np.sqrt(2.0)
-"""Two different categories are as far apart as two numbers one standard deviation apart."""
+from laconic.kernel.tuning import CATEGORY_SPREAD, KNOTS
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ def learn_maps(table: Table, weight: Floats) -> tuple[SlotTerm, ...]:
             texts = table.categories[j] or ()
             axis = CategoryAxis(tuple((text,) for text in texts))
             # unseen is no category, missing is one
-            marks = np.delete(np.eye(len(texts) + 2), len(texts), axis=1) * _SPREAD
+            marks = np.delete(np.eye(len(texts) + 2), len(texts), axis=1) * CATEGORY_SPREAD
             marks[len(texts)] = 0.0
             found.append(SlotTerm((name,), (axis,), marks))
         else:
@@ -91,7 +88,7 @@ def _rank_map(name: str, values: Floats, weight: Floats) -> SlotTerm:
         return SlotTerm((name,), (KnotAxis(np.zeros(1), np.empty(0)),), np.zeros((2, 1)))
     own = np.bincount(place, weight[known], minlength=len(distinct))
     middle = (np.cumsum(own) - 0.5 * own) / own.sum()
-    keep = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], _KNOTS)))
+    keep = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], KNOTS)))
     normal = ndtri(middle[keep])
     axis = KnotAxis(distinct[keep], np.empty(0))
     if known.all():
@@ -110,18 +107,18 @@ class RankKernelClassifier(TableClassifier):
 
     Parameters
     ----------
-    zone : (p_min, p_max), default=(0.0, 1.0)
+    zone : (p_min, p_max) or float, default=(0.0, 1.0)
         Gray zone of the loss; (0, 1) is kernel logistic regression.
     C : float, default=10.0
         Weight of the losses.
-    gamma : "scale" or float, default="scale"
-        Of the gaussian kernel.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of the gaussian kernel, as in :class:`GrayZoneKernelClassifier`.
     landmarks : int, default=None
         Number of landmarks instead of all rows, for large tables.
     tol : float, default=1e-5
         Relative duality gap at which the optimiser stops.
-    random_state : int, RandomState or None, default=0
-        Of the landmarks.
+    random_state : int, RandomState or None, default=None
+        Of the landmarks; None is a fixed number, so that the same table gives the same model.
 
     Attributes
     ----------
@@ -143,9 +140,9 @@ class RankKernelClassifier(TableClassifier):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        "zone": ["array-like"],
+        "zone": ["array-like", Interval(Real, 0, 1, closed="both")],
         "C": [Interval(Real, 0, None, closed="neither")],
-        "gamma": [str, Interval(Real, 0, None, closed="neither")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
         "landmarks": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
@@ -155,10 +152,11 @@ class RankKernelClassifier(TableClassifier):
         self,
         zone: Any = (0.0, 1.0),
         C: float = 10.0,
+        *,
         gamma: Any = "scale",
         landmarks: int | None = None,
         tol: float = 1e-5,
-        random_state: Any = 0,
+        random_state: Any = None,
     ) -> None:
         self.zone = zone
         self.C = C

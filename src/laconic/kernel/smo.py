@@ -28,20 +28,20 @@ from laconic.core.losses import (
 )
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution, WhyStopped
-from laconic.kernel.block import NARROW, in_fours, scores_of
-from laconic.kernel.kernels import KernelRows
-from laconic.kernel.newton import LossRows, balanced, best_constant
-
-_DOUBLE, _WHOLE = 1_000, 3_000
-_CHECK_EVERY = 300
-"""Pair steps between looks at the gap, when rows are shrunk too."""
-_BATCH = 16
-_FINEST = 1e-10
-_ROUGH = 1e-6
-"""Least relative gap for which differences in single precision may do."""
-_CLOSE = 0.1
-"""The gap is not looked at before violations are below this."""
-_HALVINGS, _FEW_HALVINGS = 25, 6
+from laconic.kernel.kernels import KernelRows, in_fours, scores_of
+from laconic.kernel.rounded import LossRows, balanced, best_constant
+from laconic.kernel.tuning import (
+    BATCH,
+    CHECK_EVERY,
+    CLOSE,
+    DOUBLE_UP_TO,
+    FEW_HALVINGS,
+    FINEST,
+    HALVINGS,
+    NARROW,
+    ROUGH,
+    WHOLE_CACHE_UP_TO,
+)
 
 
 @dataclass
@@ -107,7 +107,7 @@ class _Desk:
 
     def finest(self, f: Floats) -> float:
         """Violations below this are rounding."""
-        return 1e-6 * max(1.0, float(np.abs(f).max())) if self.single else _FINEST
+        return 1e-6 * max(1.0, float(np.abs(f).max())) if self.single else FINEST
 
 
 class _Rows:
@@ -117,8 +117,8 @@ class _Rows:
         self.kernel, self.places = kernel, places
         n = len(places)
         # single precision spoils the last digits: worth its half of the memory on many rows only
-        kind: Any = np.float64 if n <= _DOUBLE else np.float32
-        slots = int(min(n, max(cache_bytes // (np.dtype(kind).itemsize * n), 2 * _BATCH + 2)))
+        kind: Any = np.float64 if n <= DOUBLE_UP_TO else np.float32
+        slots = int(min(n, max(cache_bytes // (np.dtype(kind).itemsize * n), 2 * BATCH + 2)))
         factors = kernel.single_factors() if kind is np.float32 else None
         self.left, self.right = np.empty((n, 0), np.float32), np.empty((0, n), np.float32)
         # factors of every row and of those that are left, when kernel rows are matrix products
@@ -128,7 +128,7 @@ class _Rows:
             self.left, self.right = left[places], np.ascontiguousarray(right[places].T)
         elif factors is not None:
             self.wide = factors if n == kernel.n_rows else (factors[0], factors[1][places])
-        whole = slots == n <= _WHOLE and self.left.shape[1] == 0
+        whole = slots == n <= WHOLE_CACHE_UP_TO and self.left.shape[1] == 0
         self.kind = kind
         self.table: NDArray[Any] = self._values(places) if whole else np.empty((slots, n), kind)
         self.slot = np.arange(n) if whole else np.full(n, -1, np.int64)
@@ -216,7 +216,7 @@ def solve_smo(
     while True:
         cache = _Rows(kernel, np.arange(n), cache_bytes)
         # differences in single precision are enough for a first round and a gap that is not small
-        single = cache.kind is np.float32 and steps == 0 and tol >= _ROUGH
+        single = cache.kind is np.float32 and steps == 0 and tol >= ROUGH
         done, violation = _sweeps(cache, rows, family, beta, f, enough * tol, most - steps, single)
         del cache
         steps += done
@@ -228,7 +228,7 @@ def solve_smo(
             break
         if steps >= most:
             break
-        if (violation < _FINEST and not single) or enough < 1e-3:
+        if (violation < FINEST and not single) or enough < 1e-3:
             why = "stalled"
             break
         # what was forgotten while rows were shrunk, and single precision, take their share
@@ -271,7 +271,7 @@ def _sweeps(
     want = np.zeros(1, np.int64)
     work = _Desk(len(here), single)
     value = np.inf
-    done, rest, best, worst = 0, _CHECK_EVERY, -np.inf, np.inf
+    done, rest, best, worst = 0, CHECK_EVERY, -np.inf, np.inf
     while done < most:
         code, steps, best, worst = hot.smo(
             part.code, some.y, some.weight, part.height, part.position, part.fall, part.low,
@@ -286,13 +286,13 @@ def _sweeps(
             continue
         if code == hot.CONVERGED:
             break
-        rest = _CHECK_EVERY
+        rest = CHECK_EVERY
         beta[here], f[here] = part_beta, part_f
         middle = 0.5 * (best + worst)
         if len(here) == rows.n_rows or not np.isfinite(value):
             value = 0.5 * float(beta @ f) + rows.value(f - middle)
-        if worst - best <= _CLOSE:
-            b = _bracketed(some, part_f, -worst, -best, _FEW_HALVINGS)
+        if worst - best <= CLOSE:
+            b = _bracketed(some, part_f, -worst, -best, FEW_HALVINGS)
             if some.price(part_f + b, -part_beta) <= tol * max(value, rows.least):
                 break
         kept = _kept(part, part_beta, part_f - h, best, worst)
@@ -310,7 +310,7 @@ def _wanted(cache: _Rows, part: _Family, beta: Floats, e: Floats, first: int) ->
     """The missing row, and with it others that are likely to be asked for next."""
     grows = np.where((beta < part.high) & (cache.slot < 0), e, np.inf)
     falls = np.where((beta > part.low) & (cache.slot < 0), -e, np.inf)
-    size = min(_BATCH // 2, len(e) - 1)
+    size = min(BATCH // 2, len(e) - 1)
     found = [first, *np.argpartition(grows, size)[:size], *np.argpartition(falls, size)[:size]]
     unique = np.array(list(dict.fromkeys(int(i) for i in found)), np.int64)
     unique = unique[cache.slot[unique] < 0]
@@ -347,7 +347,7 @@ def _intercept(rows: LossRows, family: _Family, beta: Floats, f: Floats) -> floa
     worst = float(e[beta > family.low].max(initial=-np.inf))
     if not np.isfinite(best + worst):
         return best_constant(rows)
-    return _bracketed(rows, f, -worst, -best, _HALVINGS)
+    return _bracketed(rows, f, -worst, -best, HALVINGS)
 
 
 def _bracketed(rows: LossRows, f: Floats, low: float, high: float, halvings: int) -> float:

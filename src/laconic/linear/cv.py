@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -19,13 +18,14 @@ from laconic.core.decisions import cost_matrix, decision_threshold
 from laconic.core.folds import folds_of, seed_of
 from laconic.core.gray_zone import TruncatedLogistic, log_odds
 from laconic.linear.estimator import GrayZoneLogisticRegression, GrayZoneScores
-from laconic.linear.fit import Task, fit_binary, pair, stacked
+from laconic.linear.fit import Task, fit_binary, stacked
+from laconic.linear.tuning import HALF_WIDTHS, REACH, THRESHOLDS
+from laconic.linear.zone import pair_loss
 
-HALF_WIDTHS = (math.inf, 3.0, 2.0, 1.0, 0.5)
-"""Half-widths, in log-odds around the threshold of the costs, of the zones tried by default."""
-
-_THRESHOLDS = 101
-_REACH = 2.0
+_SHOWN = (
+    "coef_", "intercept_", "objective_", "duality_gap_", "n_iter_", "partition_", "support_",
+    "dual_coef_",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
     choose_threshold : bool or "auto", default="auto"
         Whether the threshold is chosen with the rest, or kept where the costs put it (it must lie
         in every zone then). "auto" chooses when ``costs`` are given.
-    one_se : bool, default=False
-        Among settings within one standard error of the least cost, take the one with the fewest
-        support rows.
+    selection : {"best", "1se"}, default="best"
+        The setting of least cost, or among those within one standard error of it the one with the
+        fewest support rows.
     fit_intercept, tol, max_iter, proba
         As in :class:`GrayZoneLogisticRegression`; costs take the place of ``class_weight``.
     n_jobs : int or None, default=None
@@ -90,7 +90,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
     >>> draw = np.random.default_rng(0)
     >>> X = draw.normal(size=(1500, 3))
     >>> y = draw.random(1500) < 1 / (1 + np.exp(2 - 2 * X[:, 0] ** 3))
-    >>> model = GrayZoneLogisticRegressionCV(costs={"fp": 1, "fn": 5}, one_se=True).fit(X, y)
+    >>> model = GrayZoneLogisticRegressionCV(costs={"fp": 1, "fn": 5}, selection="1se").fit(X, y)
     >>> bool(model.zone_[0] <= model.threshold_ <= model.zone_[1])
     True
     """
@@ -101,7 +101,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         "costs": ["array-like", dict, None],
         "cv": ["cv_object"],
         "choose_threshold": ["boolean", StrOptions({"auto"})],
-        "one_se": ["boolean"],
+        "selection": [StrOptions({"best", "1se"})],
         "fit_intercept": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -117,10 +117,11 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         self,
         zones: Any = "auto",
         Cs: Any = (0.001, 0.01, 0.1, 1.0, 10.0),
+        *,
         costs: Any = None,
         cv: Any = 5,
         choose_threshold: bool | str = "auto",
-        one_se: bool = False,
+        selection: str = "best",
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 100,
@@ -133,7 +134,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         self.costs = costs
         self.cv = cv
         self.choose_threshold = choose_threshold
-        self.one_se = one_se
+        self.selection = selection
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -182,11 +183,11 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
                 (float(expit(centre - half)), float(expit(centre + half))) for half in HALF_WIDTHS
             ]
         else:
-            zones = [pair(zone) for zone in self.zones]
+            losses = [pair_loss(zone) for zone in self.zones]
+            zones = [(loss.p_min, loss.p_max) for loss in losses]
         if not zones:
             raise ValueError("zones is empty; give at least one pair (p_min, p_max).")
         for low, high in zones:
-            TruncatedLogistic(low, high)
             if not self._moves_threshold() and not low <= threshold <= high:
                 raise ValueError(
                     f"The costs put the threshold at {threshold:.4g}, outside the zone "
@@ -209,7 +210,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         self, rows: Training, n_given: int, costs: Floats, zones: list[tuple[float, float]],
         Cs: Floats,
     ) -> list[_Setting]:  # fmt: skip
-        task = self._single(1.0).task(rows, self.classes_)
+        task = self._single(1.0).task(rows)
         folds = [
             fold
             for fold in folds_of(self.cv, rows, n_given, seed_of(self.random_state))
@@ -234,8 +235,8 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         centre = log_odds(min(max(threshold, 1e-6), 1 - 1e-6))
         low, high = log_odds(zone[0]), log_odds(zone[1])
         centre = min(max(centre, low), high)
-        low, high = max(low, centre - _REACH), min(high, centre + _REACH)
-        half = _THRESHOLDS // 2
+        low, high = max(low, centre - REACH), min(high, centre + REACH)
+        half = THRESHOLDS // 2
         below = np.linspace(low, centre, half, endpoint=False)
         grid = expit(np.r_[below, np.linspace(centre, high, half + 1)])
         return np.unique(np.clip(grid, *zone))
@@ -243,7 +244,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
     def _choose(self, settings: list[_Setting]) -> None:
         cost = np.array([setting.mean_cost for setting in settings])
         best = int(cost.argmin())
-        if self.one_se:
+        if self.selection == "1se":
             bound = cost[best] + settings[best].standard_error
             near = [i for i in range(len(settings)) if cost[i] <= bound]
             best = min(near, key=lambda i: (settings[i].support_share, cost[i], i))
@@ -268,9 +269,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
     def _refit(self, X: Any, y: Any, sample_weight: Any) -> None:
         model = self._single(self.C_).set_params(zone=self.zone_, threshold=self.threshold_)
         self.best_estimator_ = model.fit(X, y, sample_weight)
-        for name in ("coef_", "intercept_", "objective_", "duality_gap_", "n_iter_"):
-            setattr(self, name, getattr(model, name))
-        for name in ("partition_", "support_", "dual_coef_"):
+        for name in _SHOWN:
             setattr(self, name, getattr(model, name))
 
     def _zone(self) -> Any:

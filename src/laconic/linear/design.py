@@ -20,11 +20,8 @@ from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term, plain_la
 from laconic.core.links import Link
 from laconic.data.tables.axes import CategoryAxis, encode_column
 from laconic.data.tables.columns import Table
+from laconic.linear.tuning import LEAST_LEVEL_WEIGHT
 
-LEAST_LEVEL_WEIGHT = 5.0
-"""Levels of less total weight (rows, when there are no weights) share one coefficient; by
-convention, as the least count of a cell in a chi-squared test. Weight and not rows, so that a row
-of weight 5 is five rows."""
 LEAST_SCALE = 1e-290
 """Least deviation that a number is divided by: a slope in the column's own units is finite."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,35 +17,34 @@ from laconic.core.contract import (
     Interval,
     ScannedTraining,
     StrOptions,
-    TableClassifier,
     Training,
     fit_context,
 )
 from laconic.core.forms import AdditiveScore, linear_score, plain_label
-from laconic.core.gray_zone import TruncatedLogistic, log_odds
 from laconic.core.links import Link
 from laconic.data.tables.columns import Table
 from laconic.linear.fit import (
     Fit,
     ScanTask,
     Task,
-    binary_loss,
     fit_binary,
     fit_multinomial,
     fit_one_vs_rest,
     fit_scanned,
     joint,
-    multinomial_loss,
-    pair,
     stacked,
 )
 from laconic.linear.form import LinearScore, numbers
+from laconic.linear.zone import ZoneDecisions, binary_loss, multinomial_loss, pair_loss
 
 
-class GrayZoneScores(TableClassifier):
+class GrayZoneScores(ZoneDecisions):
     """What a fitted linear gray-zone model does with new rows."""
 
     _accepts = Accepts(categorical=False, missing=False, sparse=True)
+
+    multi_class: str
+    solver: str
 
     def log_odds(self, X: Any) -> Floats:
         """``X @ coef_.T + intercept_``: log-odds of the second class, or one score per class."""
@@ -62,20 +61,6 @@ class GrayZoneScores(TableClassifier):
         clip = self._zone_ends() if self.proba == "clip" else None
         labels = tuple(plain_label(c) for c in self.classes_)
         return LinearScore(labels, self.coef_, self.intercept_, link, clip)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Log-odds beyond those of ``threshold_`` (two classes): positive where it decides for.
-
-        More classes: one score per class, the largest decides.
-        """
-        scores = self.log_odds(X)
-        return scores - log_odds(self.threshold_) if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The second class above ``threshold_``; the best class when there are more than two."""
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class.
@@ -99,24 +84,13 @@ class GrayZoneScores(TableClassifier):
         Two classes: the probability lies in the zone. Joint multinomial: no class exceeds its
         cap. One against rest: some class's own probability lies in the zone.
         """
-        scores = self.log_odds(X)
-        if scores.ndim == 2 and self._joint():
-            caps = np.asarray(multinomial_loss(self._zone(), len(self.classes_)).caps)
-            return np.asarray((softmax(scores, axis=1) <= caps).all(axis=1))
-        low, high = self._zone_ends()
-        p = expit(scores)
-        inside = (p >= low) & (p <= high)
-        return inside if inside.ndim == 1 else inside.any(axis=1)
-
-    def _zone(self) -> Any:
-        return self.zone
+        if len(self.classes_) == 2 or not self._joint():
+            return super().in_zone(X)
+        caps = np.asarray(multinomial_loss(self._zone(), len(self.classes_)).caps)
+        return np.asarray((softmax(self.log_odds(X), axis=1) <= caps).all(axis=1))
 
     def _joint(self) -> bool:
         return joint(self.multi_class, self._zone(), self.solver)
-
-    def _zone_ends(self) -> tuple[float, float]:
-        loss = binary_loss(self._zone())
-        return loss.p_min, loss.p_max
 
 
 class GrayZoneLogisticRegression(GrayZoneScores):
@@ -222,6 +196,7 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         self,
         zone: Any = (0.0, 1.0),
         C: float = 1.0,
+        *,
         fit_intercept: bool = True,
         class_weight: Any = None,
         threshold: float | None = None,
@@ -268,7 +243,7 @@ class GrayZoneLogisticRegression(GrayZoneScores):
             fit = self._fit_scanned(rows, previous)
         elif len(self.classes_) == 2:
             loss = self._set_threshold(binary_loss(self.zone))
-            fit = fit_binary(self.task(rows, self.classes_), loss, _usable(previous, 1, rows.table))
+            fit = fit_binary(self.task(rows), loss, _usable(previous, 1, rows.table))
         else:
             fit = self._fit_many(rows, previous)
         for solution in fit.solutions:
@@ -277,20 +252,12 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         return self
 
     def _fit_many(self, rows: Training, previous: Floats | None) -> Fit:
+        self._refuse_threshold()
         n_classes = len(self.classes_)
-        if self.threshold is not None:
-            raise ValueError(f"threshold is for two classes, y has {n_classes}; leave it None.")
-        if self.proba == "clip":
-            raise ValueError(f"proba='clip' is for two classes, y has {n_classes}.")
-        if hasattr(self, "threshold_"):
-            del self.threshold_
-        start = _usable(previous, n_classes, rows.table)
-        if not self._joint():
-            loss = TruncatedLogistic(*pair(self.zone))
-            return fit_one_vs_rest(self.task(rows, self.classes_), loss, n_classes, start)
-        return fit_multinomial(
-            self.task(rows, self.classes_), multinomial_loss(self.zone, n_classes), start
-        )
+        start, task = _usable(previous, n_classes, rows.table), self.task(rows)
+        if self._joint():
+            return fit_multinomial(task, multinomial_loss(self.zone, n_classes), start)
+        return fit_one_vs_rest(task, pair_loss(self.zone), n_classes, start)
 
     def _fit_scanned(self, rows: ScannedTraining, previous: Floats | None) -> Fit:
         n_classes = len(self.classes_)
@@ -311,32 +278,13 @@ class GrayZoneLogisticRegression(GrayZoneScores):
             loss = self._set_threshold(binary_loss(self.zone))
             return fit_scanned(task, loss, [1], _usable(previous, 1, rows.table))
         start = _usable(previous, n_classes, rows.table)
-        return fit_scanned(task, TruncatedLogistic(*pair(self.zone)), range(n_classes), start)
+        return fit_scanned(task, pair_loss(self.zone), range(n_classes), start)
 
-    def _set_threshold(self, loss: TruncatedLogistic) -> TruncatedLogistic:
-        threshold = loss.centre if self.threshold is None else float(self.threshold)
-        if not loss.p_min <= threshold <= loss.p_max:
-            raise ValueError(
-                f"threshold={threshold} lies outside the zone ({loss.p_min}, {loss.p_max}), where "
-                "the model knows nothing; move one of them."
-            )
-        self.threshold_ = threshold
-        return loss
-
-    def task(self, rows: Training, classes: NDArray[Any]) -> Task:
+    def task(self, rows: Training) -> Task:
         """The optimisation problem of these parameters on these rows."""
-        weight = rows.weight
-        if self.class_weight is not None:
-            by_class = compute_class_weight(
-                self.class_weight,
-                classes=classes,
-                y=classes[rows.y],
-                sample_weight=rows.weight,
-            )
-            weight = weight * by_class[rows.y]
         return Task(
-            numbers(rows.table), rows.y, weight, float(self.C), bool(self.fit_intercept),
-            self.solver, float(self.tol), int(self.max_iter),
+            numbers(rows.table), rows.y, self._class_weighted(rows), float(self.C),
+            bool(self.fit_intercept), self.solver, float(self.tol), int(self.max_iter),
         )  # fmt: skip
 
     def _previous(self) -> Floats | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -15,9 +15,7 @@ from laconic._typing import Floats
 from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
 from laconic.core.solution import Solution
 from laconic.data.source import ArraySource, Source
-
-WIDEST_DENSE, WIDEST_SPARSE = 2_000, 500
-"""Above this many columns (dense, CSR) a d x d Hessian is not formed."""
+from laconic.linear.tuning import WIDEST_DENSE, WIDEST_SPARSE
 
 
 @dataclass(frozen=True)
@@ -49,45 +47,6 @@ class Fit:
     partition: NDArray[np.int8] | None
     dual: Floats | None
     solutions: tuple[Solution, ...]
-
-
-def binary_loss(zone: Any) -> TruncatedLogistic:
-    """The loss of a zone (p_min, p_max), or of one cap for both classes."""
-    if isinstance(zone, Real) and not isinstance(zone, bool):
-        cap = float(zone)
-        if not 0.5 < cap <= 1.0:
-            raise ValueError(f"zone={zone}: one cap for two classes must lie in (0.5, 1].")
-        return TruncatedLogistic(1.0 - cap, cap)
-    low, high = pair(zone)
-    return TruncatedLogistic(low, high)
-
-
-def pair(zone: Any) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in zone)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"zone must be a pair (p_min, p_max) for two classes, got {zone!r}."
-        ) from None
-    return low, high
-
-
-def multinomial_loss(zone: Any, n_classes: int) -> TruncatedMultinomial:
-    """One cap for all classes, or one per class in the order of ``classes_``."""
-    if isinstance(zone, Real) and not isinstance(zone, bool):
-        return TruncatedMultinomial((float(zone),) * n_classes)
-    try:
-        caps = tuple(float(cap) for cap in zone)
-    except (TypeError, ValueError):
-        raise ValueError(f"zone must be one cap or one per class, got {zone!r}.") from None
-    if caps == (0.0, 1.0):
-        return TruncatedMultinomial((1.0,) * n_classes)
-    if len(caps) != n_classes:
-        raise ValueError(
-            f"zone holds {len(caps)} caps but y has {n_classes} classes; give one cap in (0, 1], "
-            'one per class, or multi_class="ovr" to use (p_min, p_max) for each class.'
-        )
-    return TruncatedMultinomial(caps)
 
 
 def joint(multi_class: str, zone: Any, solver: str) -> bool:
@@ -136,7 +95,11 @@ def fit_one_vs_rest(
 ) -> Fit:
     """One problem per class; objective and gap are those of their sum."""
     fits = [
-        fit_binary(_against_rest(task, k), loss, None if start is None else start[k])
+        fit_binary(
+            replace(task, y=(task.y == k).astype(np.int64)),
+            loss,
+            None if start is None else start[k],
+        )
         for k in range(n_classes)
     ]
     return Fit(
@@ -151,16 +114,9 @@ def fit_one_vs_rest(
     )
 
 
-def _against_rest(task: Task, k: int) -> Task:
-    return Task(
-        task.X, (task.y == k).astype(np.int64), task.weight, task.C, task.fit_intercept,
-        task.solver, task.tol, task.max_iter,
-    )  # fmt: skip
-
-
 def fit_multinomial(task: Task, loss: TruncatedMultinomial, start: Floats | None = None) -> Fit:
     """All classes jointly."""
-    from laconic.linear.multinomial import solve_multinomial
+    from laconic.linear.solvers.multinomial import solve_multinomial
 
     width = task.X.shape[1] * len(loss.caps)
     kinked = any(cap < 1.0 for cap in loss.caps)
@@ -200,14 +156,14 @@ def _linear_solver(task: Task) -> Any:
     if solver == "auto":
         solver = "newton-cg" if task.X.shape[1] > widest else "newton"
     if solver == "newton":
-        from laconic.linear.newton import solve_linear
+        from laconic.linear.solvers.newton import solve_linear
 
         return solve_linear
     if solver == "newton-cg":
-        from laconic.linear.newton_cg import solve_linear_cg
+        from laconic.linear.solvers.newton_cg import solve_linear_cg
 
         return solve_linear_cg
-    from laconic.linear.paper_newton import solve_paper
+    from laconic.linear.solvers.paper_newton import solve_paper
 
     return solve_paper
 
@@ -229,7 +185,7 @@ def fit_scanned(
     task: ScanTask, loss: Any, positives: Sequence[int], start: Floats | None = None
 ) -> Fit:
     """One problem for each class in ``positives``, against the others."""
-    from laconic.linear.scan import ScoredBlocks, Scorer, solve_scanned
+    from laconic.linear.solvers.scan import ScoredBlocks, Scorer, solve_scanned
 
     codes = np.arange(len(task.factors))
     found = [
@@ -261,4 +217,4 @@ def fit_scanned(
 
 def stacked(coef: Floats, intercept: Floats | Sequence[float]) -> Floats:
     """(w, b) rows, as the solvers take their start."""
-    return np.c_[coef, np.asarray(intercept)]
+    return np.asarray(np.c_[coef, np.asarray(intercept)])

@@ -25,7 +25,7 @@ from laconic.data.datasets import load
 from laconic.data.source import ArraySource
 from laconic.kernel.estimator import GrayZoneKernelClassifier
 from laconic.linear.cv import GrayZoneLogisticRegressionCV
-from laconic.linear.newton import solve_linear
+from laconic.linear.solvers.newton import solve_linear
 
 ZONES = ((0.0, 1.0), (0.004, 0.72), (0.01, 0.475), (0.029, 0.241), (0.048, 0.158), (0.078, 0.1))
 PENALTIES = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)

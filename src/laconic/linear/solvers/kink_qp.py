@@ -14,9 +14,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
 
 from laconic._typing import Floats, Mask
-
-_SWEEPS = (20, 40, 80)
-_EXCHANGES = 10
+from laconic.linear.tuning import EXCHANGES, SWEEPS
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def kink_step(
         return _polish(H, G, rows, offset, ceiling, inside)
     p0 = solve_triangular(lower, G, lower=True, check_finite=False)
     v, settled = start, None
-    for sweeps in _SWEEPS:
+    for sweeps in SWEEPS:
         v = _descend(B, p0, offset, ceiling, v, sweeps)
         settled = _exchange(B, p0, offset, ceiling, v, (v > 0) & (v < ceiling))
         if settled is not None:
@@ -107,7 +105,7 @@ def _well_conditioned_factor(H: Floats) -> Floats | None:
 def _descend(
     B: Floats, p0: Floats, offset: Floats, ceiling: Floats, start: Floats, sweeps: int
 ) -> Floats:
-    from laconic.linear._numba import box_descent
+    from laconic.linear.solvers._numba import box_descent
 
     v = np.clip(start, 0.0, ceiling)
     q = p0 + B.T @ v
@@ -124,7 +122,7 @@ def _exchange(
     v[~free] = np.where(v[~free] > 0.5 * ceiling[~free], ceiling[~free], 0.0)
     scale = 1.0 + float(np.abs(offset).max(initial=0.0))
     slack = 1e-10 * scale
-    for _ in range(_EXCHANGES):
+    for _ in range(EXCHANGES):
         F = np.flatnonzero(free)
         v[F] = 0.0
         q = p0 + B.T @ v

@@ -1,4 +1,4 @@
-"""The kink Newton of :mod:`laconic.linear.kink_newton` on rows that stay where they are.
+"""The kink Newton of :mod:`laconic.linear.solvers.kink_newton` on rows that stay where they are.
 
 Nothing of length n ever leaves a block: a pass sends a point and brings back a sum, together with
 the few rows whose kink a step crosses. Scores are kept with the block under the point that they
@@ -18,15 +18,18 @@ from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block, Source, one_blas_thread
-from laconic.linear.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
-from laconic.linear.kink_qp import KinkStep
-from laconic.linear.newton import approach_on_fewer_rows
-from laconic.linear.rows import CHUNK_ROWS, FewRows, LinearRows
+from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
+from laconic.linear.solvers.kink_qp import KinkStep
+from laconic.linear.solvers.newton import approach_on_fewer_rows
+from laconic.linear.solvers.rows import FewRows, LinearRows
+from laconic.linear.tuning import (
+    CHUNK_ROWS,
+    HINGES_A_COLUMN,
+    LEAST_HINGES,
+    MOST_HINGES,
+    SAMPLE_ROWS,
+)
 
-SAMPLE_ROWS = 2**18
-"""Rows held in memory to find the start."""
-MOST_HINGES = 2**17
-"""Rows whose kink may enter one step's model."""
 LENGTHS = 0.5 ** np.arange(1, 21)
 """Shorter steps that one pass tries when a full step does not deliver."""
 
@@ -86,7 +89,7 @@ class Scorer:
         """Weighted loss, slopes and curvatures."""
         loss = self.loss
         if isinstance(loss, TruncatedLogistic):
-            from laconic.linear._numba import evaluate_truncated
+            from laconic.linear.solvers._numba import evaluate_truncated
 
             slope, curvature = np.empty_like(z), np.empty_like(z)
             total = evaluate_truncated(z, y, s, *loss.positions, *loss.floors, slope, curvature)
@@ -96,7 +99,7 @@ class Scorer:
     def excess(self, z: Floats, y: Floats, s: Floats, shrink: tuple[float, float]) -> float:
         """Fenchel-Young sum of the natural slopes times ``shrink``."""
         if isinstance(self.loss, TruncatedLogistic):
-            from laconic.linear._numba import excess_truncated
+            from laconic.linear.solvers._numba import excess_truncated
 
             low, high = self.loss.positions
             return float(excess_truncated(z, y, s, low, high, shrink[1], shrink[0]))
@@ -143,7 +146,7 @@ class ScoredBlocks:
         scorer, read, d = self.scorer, self.scorer.at(point, held), self.n_columns
 
         def one(block: Block) -> tuple[float, Floats, Floats, _Largest]:
-            from laconic.linear._numba import accumulate
+            from laconic.linear.solvers._numba import accumulate
 
             y, s, z = read(block)
             loss, slope, curvature = scorer.evaluate(z, y, s)
@@ -232,7 +235,9 @@ class ScanNewton(KinkNewton[Place, StepAhead]):
         self.least = 2e-12 * self.total
         kinks = self.loss.kink(np.unique(rows.scorer.sides)).position
         self.furthest = float(np.abs(kinks[np.isfinite(kinks)]).max(initial=0.0))
-        self.cap = max(16 * self.width, 4_000, min(rows.n_rows // 16, MOST_HINGES))
+        self.cap = max(
+            HINGES_A_COLUMN * self.width, LEAST_HINGES, min(rows.n_rows // 16, MOST_HINGES)
+        )
         self.most = MOST_HINGES
 
     def _begin(self, start: Floats | None) -> Place:

@@ -24,14 +24,10 @@ from laconic._typing import Floats, Ints
 from laconic.core.gray_zone import TruncatedMultinomial
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Block, Source
-from laconic.linear.kink_qp import KinkStep, kink_step
-from laconic.linear.newton_cg import conjugate_gradients
-from laconic.linear.rows import dense, squares
-
-_ROUNDS = 6
-_CHUNK_ROWS = 4_096
-MOST_IN_ONE_MATRIX = 500
-"""Coefficients up to which a likelihood without kinks is solved with its Hessian in memory."""
+from laconic.linear.solvers.kink_qp import KinkStep, kink_step
+from laconic.linear.solvers.newton_cg import conjugate_gradients
+from laconic.linear.solvers.rows import dense, squares
+from laconic.linear.tuning import MOST_IN_ONE_MATRIX, MULTINOMIAL_CHUNK_ROWS, ROUNDS
 
 
 @dataclass
@@ -158,8 +154,8 @@ class _Newton:
             counting = np.flatnonzero(strength > 0)
             P = softmax(place.F[block.rows], axis=1)
             H = np.zeros((K, width, K, width))
-            for start in range(0, len(counting), _CHUNK_ROWS):
-                active = counting[start : start + _CHUNK_ROWS]
+            for start in range(0, len(counting), MULTINOMIAL_CHUNK_ROWS):
+                active = counting[start : start + MULTINOMIAL_CHUNK_ROWS]
                 table = np.c_[dense(block.X[active]), np.ones(len(active))]
                 for k in range(K):
                     for m in range(k + 1):
@@ -204,12 +200,12 @@ class _Newton:
         natural = (place.height > 0).astype(np.float64)
         index = place.held
         theta = place.share[index]
-        for round_ in range(_ROUNDS):
+        for round_ in range(ROUNDS):
             step = self._solve(place, G, H, index, natural, theta)
             p = step.p.reshape(self.n_classes, self.width)
             dF = self._scores(p)
             crossed = self._crossed(place, dF, index)
-            if len(crossed) == 0 or round_ == _ROUNDS - 1:
+            if len(crossed) == 0 or round_ == ROUNDS - 1:
                 break
             index = np.concatenate([index, crossed])
             theta = np.concatenate([step.v / self.weight[index[: len(step.v)]], natural[crossed]])

@@ -17,8 +17,8 @@ from laconic._typing import Floats
 from laconic.core.gray_zone import TruncatedLogistic, log_odds
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Source
-from laconic.linear.newton import certify_natural
-from laconic.linear.rows import LinearRows, RowState
+from laconic.linear.solvers.newton import certify_natural
+from laconic.linear.solvers.rows import LinearRows, RowState
 
 
 def solve_paper(

@@ -1,4 +1,4 @@
-"""The kink Newton of :mod:`laconic.linear.kink_newton` on rows in memory."""
+"""The kink Newton of :mod:`laconic.linear.solvers.kink_newton` on rows in memory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from laconic._typing import Floats, Ints
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Source
-from laconic.linear.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
-from laconic.linear.kink_qp import KinkStep
-from laconic.linear.rows import FewRows, LinearRows, RowState
-
-_THIN_EVERY = 4
-_THIN_ABOVE = 4_096
+from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
+from laconic.linear.solvers.kink_qp import KinkStep
+from laconic.linear.solvers.rows import FewRows, LinearRows, RowState
+from laconic.linear.tuning import HINGES_A_COLUMN, LEAST_HINGES, THIN_ABOVE, THIN_EVERY
 
 
 @dataclass(kw_only=True)
@@ -46,7 +44,7 @@ class MemoryNewton(KinkNewton[RowPlace, RowsAhead]):
         self.least = 1e-12 * self.total * (1.0 + float(np.abs(rows.y).max()))
         position = rows.kink.position
         self.furthest = float(np.abs(position[np.isfinite(position)]).max(initial=0.0))
-        self.cap = max(16 * self.width, 4_000, rows.n_rows // 16)
+        self.cap = max(HINGES_A_COLUMN * self.width, LEAST_HINGES, rows.n_rows // 16)
         self.most = rows.n_rows
         self.ever_held: Ints = np.zeros(0, dtype=np.int64)
 
@@ -257,9 +255,9 @@ def solve_linear(
 
 
 def _start_on_fewer_rows(rows: LinearRows, fit_intercept: bool, max_iter: int) -> Floats | None:
-    if rows.n_rows < max(_THIN_ABOVE, 16 * rows.n_columns):
+    if rows.n_rows < max(THIN_ABOVE, 16 * rows.n_columns):
         return None
-    thin = rows.thinned(_THIN_EVERY)
+    thin = rows.thinned(THIN_EVERY)
     if thin.y.min() == thin.y.max():
         return None
     return approach_on_fewer_rows(thin, fit_intercept, max_iter)

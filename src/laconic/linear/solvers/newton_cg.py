@@ -2,7 +2,7 @@
 
 The hinges are smoothed by multipliers (method of multipliers: the smoothing does not have to
 vanish for the limit to be exact) and each smooth problem is solved by Newton's method with
-conjugate gradients. The certificate is that of :mod:`laconic.linear.newton`.
+conjugate gradients. The certificate is that of :mod:`laconic.linear.solvers.newton`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from laconic._typing import Floats
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Source
-from laconic.linear.rows import LinearRows
-
-_SHARPEN = 8.0
-_SHARPEST = 1e8
-_PROBLEMS = 20
+from laconic.linear.solvers.rows import LinearRows
+from laconic.linear.tuning import CG_RESIDUAL, CG_STEPS, PROBLEMS, SHARPEN, SHARPEST
 
 
 def conjugate_gradients(
     product: Callable[[Floats], Floats], right: Floats, diagonal: Floats, enough: float
 ) -> Floats:
-    """About the x with ``product(x) = right``, a residual of norm ``enough`` or 250 products away.
+    """About the x with ``product(x) = right``: until the residual has the norm ``enough``.
 
     ``product`` multiplies by a symmetric positive matrix, whose ``diagonal`` scales the steps.
     """
@@ -36,7 +33,7 @@ def conjugate_gradients(
     s = r / diagonal
     direction = s.copy()
     rs = float(r @ s)
-    for _ in range(250):
+    for _ in range(CG_STEPS):
         Ad = product(direction)
         bend = float(direction @ Ad)
         if bend <= 0 or rs <= 0:
@@ -72,7 +69,7 @@ def solve_linear_cg(
     max_iter: int = 100,
     start: Floats | None = None,
 ) -> Solution:
-    """As :func:`~laconic.linear.newton.solve_linear`, by products with X and X' only.
+    """As :func:`~laconic.linear.solvers.newton.solve_linear`, by products with X and X' only.
 
     ``max_iter`` bounds the Newton steps of each smoothed problem.
     """
@@ -113,13 +110,13 @@ class _Multipliers:
                 break
             if not reached and self.n_iter >= self.max_iter:
                 break
-            if len(self.trace) >= _PROBLEMS:
+            if len(self.trace) >= PROBLEMS:
                 why = "stalled"
                 break
             self.v = here.v
             if gap > 0.2 * before:
                 # new multipliers alone did not do it: narrow the smoothing
-                self.sharpness = min(_SHARPEN * self.sharpness, _SHARPEST)
+                self.sharpness = min(SHARPEN * self.sharpness, SHARPEST)
             before = gap
             aim = max(0.03 * aim, 1e-4 * self.tol)
             here = self._smooth(here.z)
@@ -179,7 +176,7 @@ class _Multipliers:
             return out
 
         size = float(np.sqrt(gradient @ gradient))
-        return conjugate_gradients(product, -gradient, diagonal, 0.1 * size)
+        return conjugate_gradients(product, -gradient, diagonal, CG_RESIDUAL * size)
 
     def _search(
         self, point: Floats, here: _Smoothed, p: Floats, dz: Floats, tilt: float, value: float

@@ -17,9 +17,7 @@ from laconic._typing import Floats, Ints
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.protocol import Kink, ScoreLoss, fenchel_young
 from laconic.data.source import ArraySource, Block, Source
-
-CHUNK_ROWS = 2_048
-"""Rows packed before each symmetric product: small enough to stay in cache."""
+from laconic.linear.tuning import CHUNK_ROWS
 
 
 @dataclass
@@ -118,7 +116,7 @@ class LinearRows:
     def evaluate(self, z: Floats) -> RowState:
         """Loss, slopes and curvatures at the scores ``z`` (no pass over the columns)."""
         if isinstance(self.loss, TruncatedLogistic):
-            from laconic.linear._numba import evaluate_truncated
+            from laconic.linear.solvers._numba import evaluate_truncated
 
             slope, curvature = np.empty_like(z), np.empty_like(z)
             low, high = self.loss.positions
@@ -135,7 +133,7 @@ class LinearRows:
 
     def model(self, state: RowState) -> tuple[Floats, Floats]:
         """(2, d+1) gradient by sign of the slope, and the (d+1, d+1) Hessian, of the losses."""
-        from laconic.linear._numba import accumulate
+        from laconic.linear.solvers._numba import accumulate
 
         d = self.n_columns
         roots = np.empty((CHUNK_ROWS, d + 1))
@@ -200,7 +198,7 @@ class LinearRows:
         if shrink == (1.0, 1.0):
             return 0.0
         if isinstance(self.loss, TruncatedLogistic):
-            from laconic.linear._numba import excess_truncated
+            from laconic.linear.solvers._numba import excess_truncated
 
             low, high = self.loss.positions
             weight = self.weight
@@ -219,7 +217,7 @@ class LinearRows:
         """Fenchel-Young sum of the weighted slopes ``slope`` at scores ``z``."""
         u = slope / self.weight
         if isinstance(self.loss, TruncatedLogistic):
-            from laconic.linear._numba import price_truncated
+            from laconic.linear.solvers._numba import price_truncated
 
             low, high = self.loss.positions
             return float(price_truncated(z, u, self.y, self.weight, low, high))

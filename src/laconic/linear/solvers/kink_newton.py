@@ -3,18 +3,18 @@
 minimise over (w, b)   |w|^2 / 2 + C sum_i s_i phi(z_i, y_i),   z_i = w.x_i + b.
 
 Each step solves the quadratic model of the smooth parts together with the hinges of the rows
-whose kink the step may cross (:mod:`laconic.linear.kink_qp`), so that the rows that end on a
-kink are found and not merely approached. Dual slopes u_i certify the result:
+whose kink the step may cross (:mod:`~laconic.linear.solvers.kink_qp`), so that the rows that end on
+a kink are found and not merely approached. Dual slopes u_i certify the result:
 
     gap = C sum_i s_i (phi(z_i) + phi*(u_i) - u_i z_i) + |w - w_u|^2 / 2
 
 with w_u = -C sum_i s_i u_i x_i, and sum_i s_i u_i = 0 when there is an intercept; no term is
 negative.
 
-The passes over rows in memory (:mod:`laconic.linear.newton`) and over rows that stay where they
-are (:mod:`laconic.linear.scan`) differ, because in memory the scores, slopes and curvatures of all
-rows are kept from one step to the next: passes that send a point and bring back a sum take 20 to
-40 % longer on 232,350 rows of 54 columns.
+The passes over rows in memory (:mod:`~laconic.linear.solvers.newton`) and over rows that stay where
+they are (:mod:`~laconic.linear.solvers.scan`) differ, because in memory the scores, slopes and
+curvatures of all rows are kept from one step to the next: passes that send a point and bring back a
+sum take 20 to 40 % longer on 232,350 rows of 54 columns.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ import numpy as np
 from laconic._typing import Floats, Ints, Mask
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
-from laconic.linear.kink_qp import KinkStep, Whitened, kink_step
-from laconic.linear.rows import FewRows
-
-_ROUNDS = 6
+from laconic.linear.solvers.kink_qp import KinkStep, Whitened, kink_step
+from laconic.linear.solvers.rows import FewRows
+from laconic.linear.tuning import ROUNDS
 
 
 @dataclass
@@ -191,9 +190,9 @@ class KinkNewton(ABC, Generic[P, A]):
         hinges = place.hinges
         whitened = Whitened.of(H, self._seen(hinges.rows.table))
         step = self._solve(place, model.G, H, hinges, whitened)
-        for round_ in range(_ROUNDS):
+        for round_ in range(ROUNDS):
             ahead = self._ahead(place, step.p, hinges)
-            if len(ahead.crossed) == 0 or round_ == _ROUNDS - 1:
+            if len(ahead.crossed) == 0 or round_ == ROUNDS - 1:
                 break
             hinges = self._join(place, hinges, ahead.crossed)
             whitened = whitened.extended(self._seen(ahead.crossed.table))

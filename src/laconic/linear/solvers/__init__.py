@@ -1,0 +1,1 @@
+"""Solvers of linear problems: kink Newton in memory and on a scan, matrix-free, multinomial."""
