@@ -289,7 +289,7 @@ def test_multinomial_of_two_classes_is_the_binary_model():
     joint = solve_multinomial(
         ArraySource(X, (y > 0).astype(int), weight), TruncatedMultinomial((0.8, 0.6)), C=1.0
     )
-    loss = TruncatedLogistic.from_caps(0.8, 0.6)
+    loss = TruncatedLogistic(1.0 - 0.8, 0.6)
     binary = solve_linear(ArraySource(X, y, weight), loss, C=2.0, tol=1e-10)
     np.testing.assert_allclose(joint.point[1] - joint.point[0], binary.point, atol=1e-5)
     np.testing.assert_allclose(2 * joint.value, binary.value, rtol=1e-7)

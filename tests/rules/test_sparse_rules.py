@@ -89,7 +89,7 @@ def test_score_is_the_sum_of_the_rules() -> None:
     table = model._read_rows(X)
     rules = rules_of(table, np.ones(len(X)), 300, 8)
     sides = dict(zip(rules.names(), rules.read(table), strict=True))
-    total = sum(rule.weight * sides[rule.text] for rule in model.rules_)
+    total = sum(rule.weight * sides[rule.text] for rule in model.rules_[0])
     score = model.decision_function(X)
     np.testing.assert_allclose(score - score.mean(), total - np.mean(total), atol=1e-9)
     np.testing.assert_allclose(
@@ -123,7 +123,7 @@ def test_an_interaction_of_a_number_and_a_category_is_found() -> None:
     X, y = mixed(800)
     model = SparseRulesClassifier(random_state=0).fit(X[:400], y[:400])
     assert model.score(X[400:], y[400:]) > 0.85
-    strongest = model.rules_[0]
+    strongest = model.rules_[0][0]
     assert set(strongest.columns) == {"x", "kind"}
     assert model.n_rules_ < model.n_offered_ / 2
 

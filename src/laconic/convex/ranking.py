@@ -252,12 +252,7 @@ class PairwiseRanker(TableReader):
     }
 
     def __init__(
-        self,
-        loss: str = "squared_hinge",
-        C: float = 1.0,
-        *,
-        tol: float = 1e-6,
-        max_iter: int = 100,
+        self, loss: str = "squared_hinge", C: float = 1.0, *, tol: float = 1e-6, max_iter: int = 100
     ) -> None:
         self.loss = loss
         self.C = C

@@ -57,11 +57,6 @@ class TruncatedLogistic:
                 f"zone must hold 0 <= p_min < p_max <= 1, got ({self.p_min}, {self.p_max})."
             )
 
-    @classmethod
-    def from_caps(cls, negative: float, positive: float) -> TruncatedLogistic:
-        """One cap per class: neither class is rewarded above its cap."""
-        return cls(1.0 - negative, positive)
-
     @property
     def positions(self) -> tuple[float, float]:
         """Scores at the kinks of a negative and of a positive example."""

@@ -42,9 +42,19 @@ class _Smooth:
         return Kink(np.full(shape, np.inf), np.zeros(shape), np.zeros(shape))
 
 
+class _SquarePsi:
+    """psi(theta) = theta^2, the calibration function of both squared losses of the margin."""
+
+    def psi(self, theta: Scores) -> Floats:
+        return np.asarray(np.square(theta))
+
+    def psi_inverse(self, excess: Scores) -> Floats:
+        return np.asarray(np.sqrt(np.clip(excess, 0.0, 1.0)))
+
+
 @dataclass(frozen=True)
-class SquaredLoss(_Smooth):
-    """phi(m) = (1 - m)^2: least squares on labels -1 and +1; psi(theta) = theta^2."""
+class SquaredLoss(_SquarePsi, _Smooth):
+    """phi(m) = (1 - m)^2: least squares on labels -1 and +1."""
 
     name: ClassVar[str] = "squared"
 
@@ -60,12 +70,6 @@ class SquaredLoss(_Smooth):
 
     def conjugate(self, u: Scores, y: Scores = 1.0) -> Floats:
         return np.asarray(np.square(u) / 4.0 + np.asarray(y) * u)
-
-    def psi(self, theta: Scores) -> Floats:
-        return np.asarray(np.square(theta))
-
-    def psi_inverse(self, excess: Scores) -> Floats:
-        return np.asarray(np.sqrt(np.clip(excess, 0.0, 1.0)))
 
 
 @dataclass(frozen=True)
@@ -131,8 +135,8 @@ class HingeLoss:
 
 
 @dataclass(frozen=True)
-class SquaredHingeLoss(_Smooth):
-    """phi(m) = max(0, 1 - m)^2; psi(theta) = theta^2."""
+class SquaredHingeLoss(_SquarePsi, _Smooth):
+    """phi(m) = max(0, 1 - m)^2."""
 
     name: ClassVar[str] = "squared_hinge"
 
@@ -150,12 +154,6 @@ class SquaredHingeLoss(_Smooth):
     def conjugate(self, u: Scores, y: Scores = 1.0) -> Floats:
         a = -np.asarray(y) * u
         return _within(a, 0.0, np.inf, np.square(a) / 4.0 - a)
-
-    def psi(self, theta: Scores) -> Floats:
-        return np.asarray(np.square(theta))
-
-    def psi_inverse(self, excess: Scores) -> Floats:
-        return np.asarray(np.sqrt(np.clip(excess, 0.0, 1.0)))
 
 
 @dataclass(frozen=True)

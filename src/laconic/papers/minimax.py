@@ -207,11 +207,11 @@ class _Bayes:
 def main() -> None:
     print("| Abalone, 80 trials | paper | ours |\n|---|---|---|")
     for name, values in table_1().items():
-        told = PUBLISHED.get(name, "")
+        printed = PUBLISHED.get(name, "")
         if values.ndim == 2:
-            print(f"| {name} | {told} | {values.mean(axis=0).round(3).tolist()} |")
+            print(f"| {name} | {printed} | {values.mean(axis=0).round(3).tolist()} |")
         else:
-            shown = f"{told[0]} ± {told[1]}" if told else ""
+            shown = f"{printed[0]} ± {printed[1]}" if printed else ""
             print(f"| {name} | {shown} | {values.mean():.2f} ± {values.std():.2f} |")
     for n_bins in (2, 3, 10):
         model = MinimaxClassifier(n_bins=n_bins, smoothing="nearest", cv=None)

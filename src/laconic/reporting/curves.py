@@ -29,7 +29,6 @@ STEP = math.log(10.0) / 20.0
 """Twenty steps multiply a cost ratio, or the odds of the class mix, by ten."""
 RATIO_STEPS = 40
 PRIOR_STEPS = 59
-CUTS = 2 * (RATIO_STEPS + PRIOR_STEPS) + 1
 
 ZONE_ODDS = 2.0
 """The decision zone: odds within this factor of those of the threshold."""

@@ -6,19 +6,15 @@ condition c holds and -1 where it does not. They know nothing of the target.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from laconic._typing import Floats, Signs
+from laconic._typing import Floats, Ints, Signs
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, encode_column
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
-
-_LEAST_SHARE = 0.02
-"""A condition that holds, or fails, for a smaller share of the rows is not offered."""
+from laconic.rules.tuning import LEAST_ROWS_SHARE
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ def conditions_of(table: Table, j: int, weight: Floats, most: int) -> ColumnCond
 
 def _number_sides(
     table: Table, j: int, weight: Floats, most: int
-) -> tuple[Axis, list[NDArray[np.int64]], list[str]]:
+) -> tuple[Axis, list[Ints], list[str]]:
     x = np.asarray(table.column(j), dtype=np.float64)
     seen = ~np.isnan(x)
     cuts = quantile_cuts(x[seen], weight[seen], most)
@@ -72,12 +68,12 @@ def _number_sides(
 
 def _category_sides(
     table: Table, j: int, weight: Floats, most: int
-) -> tuple[Axis, list[NDArray[np.int64]], list[str]]:
+) -> tuple[Axis, list[Ints], list[str]]:
     texts, codes = table.categories[j] or (), np.asarray(table.column(j))
     known = codes != MISSING
     size = np.bincount(codes[known], weight[known], minlength=len(texts))
     frequent = np.sort(np.argsort(-size, kind="stable")[:most])
-    frequent = frequent[size[frequent] >= _LEAST_SHARE * weight.sum()]
+    frequent = frequent[size[frequent] >= LEAST_ROWS_SHARE * weight.sum()]
     axis = CategoryAxis(tuple((texts[c],) for c in frequent))
     place = np.arange(axis.size)
     sides = [np.where(place == c, 1, -1) for c in range(len(frequent))]
@@ -111,7 +107,7 @@ def _useful(signs: Signs, share: Floats) -> list[int]:
     for c, side in enumerate(signs):
         yes = float(share[side > 0].sum())
         own = side[inhabited]
-        if min(yes, 1.0 - yes) < _LEAST_SHARE or own.tobytes() in seen:
+        if min(yes, 1.0 - yes) < LEAST_ROWS_SHARE or own.tobytes() in seen:
             continue
         seen |= {own.tobytes(), (-own).tobytes()}
         kept.append(c)
@@ -127,11 +123,11 @@ class RuleSet:
     """
 
     columns: tuple[ColumnConditions, ...]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    first: Ints
+    second: Ints
 
     @property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> Ints:
         return np.repeat(np.arange(len(self.columns)), [len(c.names) for c in self.columns])
 
     def read(self, table: Table) -> Signs:
@@ -169,7 +165,7 @@ def rules_of(table: Table, weight: Floats, most_rules: int, most_cuts: int) -> R
     return RuleSet(tuple(columns), *_places(sizes, False))
 
 
-def _places(sizes: Sequence[int], products: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _places(sizes: Ints, products: bool) -> tuple[Ints, Ints]:
     owner = np.repeat(np.arange(len(sizes)), sizes)
     single = np.arange(len(owner))
     if not products:

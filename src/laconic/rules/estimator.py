@@ -66,12 +66,13 @@ class SparseRulesClassifier(FormPrediction):
         The optimiser stops when the duality gap is below ``tol`` times the loss of the empty model.
     max_iter : int, default=200
     random_state : int, RandomState or None, default=None
-        Seed of the folds.
+        Key of the folds, which are hashes of the rows' values and this key. None is a fixed key:
+        the same table gives the same model.
 
     Attributes
     ----------
-    rules_ : list of Rule
-        By decreasing weight; with more than two classes, one list for each class.
+    rules_ : list of lists of Rule
+        For each score, by decreasing weight: one score for two classes, one by class for more.
     form_ : AdditiveScore
         Tables and grids of steps, centred on the training rows.
     n_rules_, n_offered_ : int
@@ -141,18 +142,7 @@ class SparseRulesClassifier(FormPrediction):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SparseRulesClassifier:
-        """Offer the rules, choose the penalty, then the certified weights.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Offer the rules of an array or frame, choose the penalty, then the certified weights."""
         rows = self._read_training(X, y, sample_weight)
         with one_blas_thread():
             self._fit(rows, len(np.asarray(y)))
@@ -199,8 +189,7 @@ class SparseRulesClassifier(FormPrediction):
         weights = np.stack([s.point.weights for s in solved])
         intercept = np.array([s.point.intercept for s in solved])
         self.form_ = rules_form(rules, weights, intercept, self.classes_, table, weight)
-        lists = [_worded(rules, own) for own in weights]
-        self.rules_ = lists[0] if len(lists) == 1 else lists
+        self.rules_ = [_worded(rules, own) for own in weights]
         self.n_rules_ = int((weights != 0).any(axis=0).sum())
         self.n_offered_ = len(rules.first)
         self.intercept_ = self.form_.intercept.copy()
@@ -280,6 +269,3 @@ def merged_slots(axis: Axis, values: Floats, side: int) -> tuple[Axis, Floats]:
     differs = (lines[:n] != lines[1 : n + 1]).any(axis=others)
     kept = np.append(np.flatnonzero(differs), [n, axis.missing])
     return IntervalAxis(axis.bounds[differs]), np.moveaxis(lines[kept], 0, side)
-
-
-__all__ = ["Rule", "SparseRulesClassifier"]

@@ -1,4 +1,4 @@
-"""Logistic regression on signs with an l1 penalty, certified.
+"""Logistic regression on signs with an l1 penalty: certified, and its penalty by held-out rows.
 
 .. math:: \\min_{b, \beta} \\sum_i w_i \\log(1 + e^{-t_i (b + z_i'\beta)}) + \\lambda \\|\beta\\|_1,
           \\quad z_{ij} \\in \\{-1, 1\\},\\ t_i \\in \\{-1, 1\\}
@@ -20,12 +20,19 @@ from scipy.special import entr, expit
 
 from laconic._typing import Floats, Ints, Signs
 from laconic.core.solution import Solution, WhyStopped
+from laconic.rules.tuning import (
+    HALVINGS,
+    LEAST_CURVATURE,
+    LEAST_PENALTY,
+    LOST,
+    N_PENALTIES,
+    PATH_TOL,
+    RIDGE,
+    ROUNDING,
+    SWEEPS,
+)
 
-_HALVINGS = 30
-_SWEEPS = 1000
-_LEAST_CURVATURE = 1e-6
-_ROUNDING = 1e-14
-_RIDGE = 1e-11
+Fold = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True)
@@ -142,23 +149,23 @@ class LassoLogistic:
 
         share = expit(point.scores)
         # a row that is certain keeps a little curvature, or the quadratic model has no minimum
-        curvature = self.weight * np.maximum(share * (1.0 - share), _LEAST_CURVATURE)
+        curvature = self.weight * np.maximum(share * (1.0 - share), LEAST_CURVATURE)
         working = np.flatnonzero((point.weights != 0) | (np.abs(slopes) > penalty))
         sides = np.concatenate([np.ones((1, len(share))), self.signs[working]])
         gram = (sides * curvature) @ sides.T
         slope = -np.concatenate([[residuals.sum()], slopes[working]])
         around = np.concatenate([[0.0], point.weights[working]])
-        step = descend(gram, slope, around, penalty, _SWEEPS, tol)
+        step = descend(gram, slope, around, penalty, SWEEPS, tol)
         step = _polished(gram, slope, around, penalty, step)
         moved = step @ sides
         length = 1.0
-        for _ in range(_HALVINGS):
+        for _ in range(HALVINGS):
             weights = point.weights.copy()
             weights[working] += length * step[1:]
             tried = RulePoint(
                 point.intercept + length * step[0], weights, point.scores + length * moved
             )
-            if self.value(tried, penalty) <= value + _ROUNDING * value:
+            if self.value(tried, penalty) <= value + ROUNDING * value:
                 return tried
             length *= 0.5
         return None
@@ -177,7 +184,7 @@ def _polished(gram: Floats, slope: Floats, around: Floats, penalty: float, step:
         inside = np.flatnonzero(side)
         inside = np.concatenate([[0], inside[inside > 0]])
         system = gram[np.ix_(inside, inside)]
-        system[np.diag_indices_from(system)] *= 1.0 + _RIDGE
+        system[np.diag_indices_from(system)] *= 1.0 + RIDGE
         pull = slope + penalty * side + gram @ (now - around)
         move = np.zeros(len(now))
         move[inside] = -np.linalg.solve(system, pull[inside])
@@ -188,18 +195,6 @@ def _polished(gram: Floats, slope: Floats, around: Floats, penalty: float, step:
         now = now + reach.min() * move
         now[crossing[reach.argmin()]] = 0.0
     return np.asarray(now - around)
-
-
-# The penalty of an l1-penalised logistic fit, chosen on rows that were held out.
-
-
-Fold = tuple[Ints, Ints]
-
-N_POINTS = 14
-LEAST_SHARE = 2e-4
-_PATH_TOL = 1e-3
-_LOST = 1.5
-"""The path ends where the held-out loss is this many times the least one."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +216,7 @@ class HeldOutPath:
 
 def penalty_shares() -> Floats:
     """From the largest penalty down, evenly in logarithms."""
-    return np.geomspace(1.0, LEAST_SHARE, N_POINTS)
+    return np.geomspace(1.0, LEAST_PENALTY, N_PENALTIES)
 
 
 def held_out_path(problem: LassoLogistic, folds: Sequence[Fold]) -> HeldOutPath | None:
@@ -242,14 +237,14 @@ def held_out_path(problem: LassoLogistic, folds: Sequence[Fold]) -> HeldOutPath 
         line, out = [], np.full(len(problem.labels), np.nan)
         for f, (part, test) in enumerate(running):
             penalty = share * largest * float(part.weight.sum()) / whole
-            points[f] = part.solve(penalty, points[f], tol=_PATH_TOL).point
+            points[f] = part.solve(penalty, points[f], tol=PATH_TOL).point
             out[test] = points[f].scores[test]
             own = np.logaddexp(0.0, -problem.labels[test] * out[test])
             line.append(float(np.average(own, weights=problem.weight[test])))
         losses.append(line)
         scores.append(out)
         means = np.mean(losses, axis=1)
-        if means[-1] > _LOST * means.min():
+        if means[-1] > LOST * means.min():
             break
     return HeldOutPath(shares[: len(losses)], np.array(losses), np.array(scores))
 
@@ -261,7 +256,7 @@ def solve_down(problem: LassoLogistic, share: float, tol: float, max_iter: int =
     for above in penalty_shares():
         if above <= share:
             break
-        point = problem.solve(above * largest, point, tol=_PATH_TOL).point
+        point = problem.solve(above * largest, point, tol=PATH_TOL).point
     return problem.solve(share * largest, point, tol=tol, max_iter=max_iter)
 
 

@@ -22,7 +22,8 @@ from laconic.modl.partition import Partition, code_matrix
 
 _MOST_DENSE = 2**25
 _WIDEST_DENSE = 256
-"""Cells and columns of a dense design matrix; above, the indicators are kept sparse."""
+"""Cells and columns of a dense design matrix, 256 MiB at most; above, the indicators are kept
+sparse. By convention."""
 
 
 class ScorecardClassifier(FormPrediction):
@@ -128,18 +129,7 @@ class ScorecardClassifier(FormPrediction):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ScorecardClassifier:
-        """Find the parts, then the points.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Find the parts, then the points, of an array or frame and its classes."""
         rows = self._read_training(X, y, sample_weight)
         if self.columns == "lines":
             self._fit_lines(rows)
