@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import clarabel
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, QuantileRegressor, Ridge, RidgeClassifier
 
 import conic
-from laconic import ConvexRiskClassifier
+from laconic import ConvexRiskClassifier, scan
 from laconic.convex import ConvexRiskRegressor
 from laconic.convex.solver import _certified, linear_gap, solve_joint_logistic, solve_least_squares
 from laconic.core.losses import LogisticLoss, get_loss
@@ -98,6 +99,72 @@ class TestSameOptimum:
         X, y, weight = problem(shape)
         ours = ConvexRiskRegressor(epsilon=0.7, C=C).fit(X, y, weight)
         assert ours.objective_ == pytest.approx(huber(X, y, weight, C, 0.7), rel=1e-6)
+
+
+@pytest.mark.parametrize("size", [(50, 20), (30, 60), (200, 20)], ids=str)
+@pytest.mark.parametrize(("C", "epsilon"), [(1e3, 0.1), (1e6, 0.1), (1e6, 1e-3)])
+def test_huber_ends_at_the_optimum_however_weak_the_penalty(size, C, epsilon):
+    """Few rows lie where the loss curves: Newton's steps alone stall far away."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=size)
+    y = 3 * X @ draw.normal(size=size[1]) + 5 * draw.standard_t(2, size=size[0])
+    ours = ConvexRiskRegressor(C=C, epsilon=epsilon, max_iter=200).fit(X, y)
+    # the coefficients in units of 1 / sqrt(C), lest the conic solver meets numbers of all sizes
+    best = C * huber(np.sqrt(C) * X, y, np.ones(len(y)), 1.0, epsilon)
+    assert ours.objective_ == pytest.approx(best, rel=1e-5)
+    assert ours.duality_gap_ <= 1e-8 * ours.objective_
+    assert objective(
+        get_loss("huber", task="regression", epsilon=epsilon), X, y, np.ones(len(y)), C,
+        ours.coef_, ours.intercept_,
+    ) == pytest.approx(ours.objective_, rel=1e-9)  # fmt: skip
+
+
+@pytest.mark.parametrize("C", [1e10, 1e13, 1e16, 1e18])
+@pytest.mark.parametrize("size", [(20, 50), (30, 30), (25, 24)], ids=str)
+def test_squared_loss_interpolates_under_any_penalty(C, size):
+    """The least value is t'(K + 1 / (C k))^-1 t / 2, with t and K centred."""
+    draw = np.random.default_rng(1)
+    X, y = draw.normal(size=size), draw.normal(size=size[0])
+    X[:, 3] = X[:, 2]
+    weight = draw.integers(1, 4, size[0]).astype(float)
+    root = np.sqrt(weight)
+    K = root[:, None] * (X - np.average(X, axis=0, weights=weight))
+    for model, target, k in (
+        (ConvexRiskRegressor("squared", C), y, 1.0),
+        (ConvexRiskClassifier("squared", C), labels(y), 2.0),
+    ):
+        model.fit(X, target, weight)
+        t = root * (target - np.average(target, weights=weight))
+        U, S, _ = np.linalg.svd(K, full_matrices=False)
+        U, S = U[:, S > 1e-12], S[S > 1e-12]
+        inside = U.T @ t
+        left = t - U @ inside
+        best = inside @ (inside / (S**2 + 1 / (C * k))) / 2
+        if size[0] > len(S) + 1:  # else what is left is rounding
+            best += C * k * left @ left / 2
+        # the scores of any coefficients are off by rounding, and C multiplies their squares
+        off = np.ravel(model.objective_)[0] - best
+        gap = np.ravel(model.duality_gap_)[0]
+        assert -1e-9 * best <= off <= gap + 1e-9 * best
+        assert gap <= 1e-7 * best
+
+
+def test_a_gap_that_rounding_leaves_is_said_aloud():
+    draw = np.random.default_rng(0)
+    X, y = draw.normal(size=(20, 50)), draw.normal(size=20)
+    with pytest.warns(ConvergenceWarning, match="certified within"):
+        model = ConvexRiskRegressor("squared", 1e30).fit(X, y)
+    assert model.duality_gap_ > 1e-3 * model.objective_
+
+
+def test_probabilities_of_a_scan_come_block_by_block():
+    X, y, _ = problem("plain")
+    frame = pl.DataFrame(X, schema=list("abcde")).with_columns(label=pl.Series(labels(y)))
+    rows = scan(frame, "label", block_rows=40)
+    model = ConvexRiskClassifier().fit(rows)
+    found = np.concatenate(list(model.predict_proba(rows)))
+    np.testing.assert_array_equal(found, model.predict_proba(frame.drop("label")))
+    assert len(list(model.predict_proba(rows))) == 4
 
 
 def test_a_weak_penalty_gives_scikit_learns_median_regression():

@@ -20,6 +20,7 @@ from laconic.core.contract import (
     StrOptions,
     TableClassifier,
     Training,
+    by_blocks,
     fit_context,
     numbers_of,
 )
@@ -267,6 +268,7 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
         return np.asarray(self.classes_[best])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @by_blocks
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class; see the notes for "ovr"."""
         odds = (self.decision_function(X) + self._cut) / _SCORE_PER_LOG_ODDS[self.loss]

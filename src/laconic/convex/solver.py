@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, svd
 from scipy.sparse import issparse
 from scipy.special import log_softmax, rel_entr
 from sklearn.exceptions import ConvergenceWarning
@@ -26,14 +26,18 @@ from laconic.convex.tuning import (
     CHUNK_ROWS,
     FIRST_ROWS,
     HIGH_LEVEL,
+    MOST_DENSE,
+    MOST_EXCUSED,
     MOST_NEWTON_COLUMNS,
     MOST_ROWS_ON_KINK,
+    NEWTON_STEPS,
     POLISHING_STEPS,
     REFINEMENTS,
     RESTARTS,
+    SECANT_STEPS,
     SMALL_TABLE,
 )
-from laconic.core.losses import SquaredError, SquaredLoss
+from laconic.core.losses import HuberError, Scores, SquaredError, SquaredLoss
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block, Source
@@ -51,39 +55,123 @@ def solve_certified(
     max_iter: int = 100,
     start: Floats | None = None,
 ) -> Solution:
-    """:func:`~laconic.linear.solvers.newton.solve_linear` until the recomputed gap is small.
+    """The optimum with ``gap <= tol * value``, or as near as the rounding of the scores allows.
 
-    A restart from the coefficients removes the rounding that one run has gathered. A small table
-    gets a few more iterations, towards rounding: they cost next to nothing there.
+    Least squares are solved directly, other losses by :class:`_Runs` of Newton's method.
     """
-
-    def run(begin: Floats | None, aim: float, most: int, done: int) -> Solution:
-        found = solve_linear(
-            source, loss, C=C, fit_intercept=fit_intercept, tol=aim, max_iter=most, start=begin
-        )
-        point = _settled(source, loss, found, fit_intercept)
-        dual = found.details["dual"]
-        value, gap = linear_gap(source, loss, C, point, dual, fit_intercept=fit_intercept)
-        return replace(found, point=point, value=value, gap=gap, n_iter=found.n_iter + done)
-
     if start is None and isinstance(loss, SquaredLoss | SquaredError):
         k = 2.0 if isinstance(loss, SquaredLoss) else 1.0
         direct = solve_least_squares(source, C=C, k=k, fit_intercept=fit_intercept, tol=tol)
+        if direct is None:
+            direct = _by_singular_values(source, loss, C, k, fit_intercept, tol)
         if direct is not None:
             return direct
         # one Newton step is exact from anywhere: no rehearsal on fewer rows
         start = np.zeros(next(iter(source.map(lambda block: block.X.shape[1]))) + 1)
-    best = run(start, tol, max_iter, 0)
-    for _ in range(RESTARTS):
-        if best.gap <= tol * best.value or not best.converged or best.n_iter >= max_iter:
-            break
-        again = run(best.point, tol, max_iter - best.n_iter, best.n_iter)
-        best = again if again.gap < best.gap else replace(best, n_iter=again.n_iter)
-    if best.converged and best.n_iter > 0 and source.n_rows <= SMALL_TABLE:
-        closer = run(best.point, 1e-15, POLISHING_STEPS, best.n_iter)
-        if closer.gap < best.gap:
-            best = replace(closer, why_stopped="gap")
-    return best
+    runs = _Runs(source, loss, C, fit_intercept, tol, max_iter)
+    return _judged(runs.polished(runs.repeated(start)), source, loss, C, tol)
+
+
+def _judged(found: Solution, source: Source, loss: ScoreLoss, C: float, tol: float) -> Solution:
+    """Stalled, unless the gap of the coefficients is small or all rounding."""
+    if not found.converged or found.gap <= tol * found.value:
+        return found
+    excused = min(_rounding(source, loss, C, found.point), MOST_EXCUSED * found.value)
+    return found if found.gap <= excused else replace(found, why_stopped="stalled")
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Runs of :func:`~laconic.linear.newton.solve_linear`, each from where the last one stopped."""
+
+    source: Source
+    loss: ScoreLoss
+    C: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+
+    def run(
+        self, begin: Floats | None, aim: float, most: int, done: int, loss: ScoreLoss | None = None
+    ) -> Solution:
+        """One run, with the gap of the coefficients themselves."""
+        loss = loss or self.loss
+        found = solve_linear(
+            self.source, loss, C=self.C, fit_intercept=self.fit_intercept, tol=aim, max_iter=most,
+            start=begin,
+        )  # fmt: skip
+        point = _settled(self.source, loss, found, self.fit_intercept)
+        value, gap = linear_gap(
+            self.source, loss, self.C, point, found.details["dual"],
+            fit_intercept=self.fit_intercept,
+        )  # fmt: skip
+        return replace(found, point=point, value=value, gap=gap, n_iter=found.n_iter + done)
+
+    def repeated(self, start: Floats | None) -> Solution:
+        """A restart from the coefficients sheds the rounding that one run has gathered."""
+        best = self.run(start, self.tol, self.max_iter, 0)
+        if isinstance(self.loss, HuberError) and best.why_stopped == "stalled":
+            best = self._with_secants(best)
+        for _ in range(RESTARTS):
+            close = best.gap <= self.tol * best.value
+            if close or not best.converged or best.n_iter >= self.max_iter:
+                break
+            again = self.run(best.point, self.tol, self.max_iter - best.n_iter, best.n_iter)
+            best = again if again.gap < best.gap else replace(best, n_iter=again.n_iter)
+        return best
+
+    def _with_secants(self, best: Solution) -> Solution:
+        """Huber's loss has no curvature far out: where few rows are near, Newton's steps are wild.
+
+        Steps with the curvature of touching parabolas are tame but slow; a few of them, in turn
+        with runs of Newton's method, find the rows that end near.
+        """
+        assert isinstance(self.loss, HuberError)
+        tame = _SecantHuber(self.loss.epsilon)
+        while best.why_stopped == "stalled" and best.n_iter < self.max_iter:
+            for loss, steps in ((tame, SECANT_STEPS), (self.loss, NEWTON_STEPS)):
+                steps = min(steps, self.max_iter - best.n_iter)
+                found = self.run(best.point, self.tol, steps, best.n_iter, loss)
+                better = found if found.value <= best.value else best
+                best = replace(better, n_iter=found.n_iter, why_stopped=found.why_stopped)
+                if found.converged:
+                    return best
+            if best.n_iter < self.max_iter:
+                best = replace(best, why_stopped="stalled")
+        return best
+
+    def polished(self, best: Solution) -> Solution:
+        """A small table gets a few more iterations, towards rounding: they cost little there."""
+        if not best.converged or best.n_iter == 0 or self.source.n_rows > SMALL_TABLE:
+            return best
+        closer = self.run(best.point, 1e-15, POLISHING_STEPS, best.n_iter)
+        return replace(closer, why_stopped="gap") if closer.gap < best.gap else best
+
+
+@dataclass(frozen=True)
+class _SecantHuber(HuberError):
+    """Huber's loss with the curvature of the parabola that touches it at r and at -r."""
+
+    def curvature(self, z: Scores, y: Scores = 0.0) -> Floats:
+        size = np.abs(z - np.asarray(y))
+        return np.asarray(self.epsilon / np.maximum(size, self.epsilon))
+
+
+def _rounding(source: Source, loss: ScoreLoss, C: float, point: Floats) -> float:
+    """How far the objective may move when every score moves by its rounding error."""
+    w, b = point[:-1], float(point[-1])
+
+    def part(block: Block) -> float:
+        s = np.ones(len(block)) if block.weight is None else block.weight
+        y = np.asarray(block.y, dtype=np.float64)
+        z = np.asarray(block.X @ w) + b
+        size = np.asarray(abs(block.X) @ np.abs(w)) + abs(b) + np.abs(y)
+        # errors of a sum of d products: about sqrt(d) units in the last place
+        off = np.finfo(float).eps * (1.0 + np.sqrt(len(w))) * size
+        moved = np.maximum(loss.value(z + off, y), loss.value(z - off, y)) - loss.value(z, y)
+        return float(s @ np.maximum(moved, 0.0))
+
+    return C * float(source.sum(part))
 
 
 def _settled(source: Source, loss: ScoreLoss, found: Solution, fit_intercept: bool) -> Floats:
@@ -207,6 +295,42 @@ def solve_least_squares(
             return Solution(point, value, gap, n_iter, "gap")
         w = w - cho_solve(factor, rest, check_finite=False)
     return None
+
+
+def _by_singular_values(
+    source: Source, loss: ScoreLoss, C: float, k: float, fit_intercept: bool, tol: float
+) -> Solution | None:
+    """Least squares where C makes the normal equations singular; None where the table is large.
+
+    With A = diag(sqrt s) (X - mean) = U S V' and t the target alike, both exact for any C:
+    w = V S / (S^2 + 1 / (C k)) U't, and the dual slopes are -k (t - A w) / sqrt s.
+    """
+    if not isinstance(source, ArraySource) or source.X.shape[0] * source.X.shape[1] > MOST_DENSE:
+        return None
+    X = dense(source.X)
+    s = np.ones(len(X)) if source.weight is None else source.weight
+    y, root = np.asarray(source.y, dtype=np.float64), np.sqrt(s)
+    mean, level = np.zeros(X.shape[1]), 0.0
+    if fit_intercept:
+        mean, level = s @ X / s.sum(), float(s @ y / s.sum())
+    A, t = root[:, None] * (X - mean), root * (y - level)
+    U, S, V = svd(A, full_matrices=False)
+    kept = max(A.shape) * np.finfo(float).eps * S.max(initial=0.0) < S
+    U, S, V = U[:, kept], S[kept], V[kept]
+    inside = U.T @ t
+    outside = t - U @ inside
+    # twice: what rounding leaves inside would be multiplied by C
+    outside -= U @ (U.T @ outside)
+    if fit_intercept:
+        outside -= root * (root @ outside) / s.sum()
+    part = 1.0 / (C * k)
+    w = V.T @ (S / (S * S + part) * inside)
+    point = np.append(w, level - float(mean @ w) if fit_intercept else 0.0)
+    dual = -k * (outside + U @ (part / (S * S + part) * inside)) / root
+    value, gap = linear_gap(source, loss, C, point, dual, fit_intercept=fit_intercept)
+    if not np.isfinite(value):
+        return None
+    return _judged(Solution(point, value, gap, 1, "gap"), source, loss, C, tol)
 
 
 def _moments(source: Source, centre: bool) -> _Moments:

@@ -16,6 +16,19 @@ REFINEMENTS = 3
 RESTARTS = 2
 """Runs of Newton's method from the coefficients of the last, which sheds gathered rounding."""
 
+SECANT_STEPS = 10
+"""Steps with the curvature of touching parabolas between runs of Newton's method on Huber's loss
+(40 problems with C up to 1e9 and epsilon down to 1e-3 then end within 120 iterations)."""
+
+NEWTON_STEPS = 30
+"""Newton's steps of such a run, at most."""
+
+MOST_EXCUSED = 1e-3
+"""Gap, as a share of the objective, that rounding of the scores excuses without a warning."""
+
+MOST_DENSE = 2**24
+"""Cells of a table whose singular values are taken when the normal equations fail: 128 MiB."""
+
 SMALL_TABLE = 10_000
 """Rows up to which POLISHING_STEPS more iterations cost next to nothing (bench_convex_risk)."""
 
