@@ -69,7 +69,7 @@ def test_the_constants_are_those_of_the_paper():
     rules = DescentRules()
     assert (rules.first_step, rules.shrink, rules.grow) == (1e-2, 0.5, 1.2)
     assert (rules.max_iter, rules.tolerance) == (100, 5)
-    assert (rules.improvement, rules.zero_below) == (1e-4, 1e-3)
+    assert (rules.improvement, rules.relative, rules.zero_below) == (1e-4, True, 1e-3)
     assert total_iterations(10, 1000.0, 5) == math.ceil(math.log(10_000) * 32)
 
 
@@ -154,18 +154,31 @@ def test_more_time_is_never_worse():
     assert values[-1] < values[0]
 
 
-def test_interruption_keeps_the_best_point():
+def test_ctrl_c_is_not_swallowed():
     class Impatient(Wells):
         def value(self, w, batch):
             if self.evaluations == 60:
                 raise KeyboardInterrupt
             return super().value(w, batch)
 
-    found = run(Impatient([0.0] * 3), "dgml-vns", 10**6)
-    assert found.why_stopped == "interrupted"
-    assert found.n_iter == 60
-    whole = run(Wells([0.0] * 3), "dgml-vns", 2000)
-    assert found.value == whole.details["values"][:60].min()
+    with pytest.raises(KeyboardInterrupt):
+        run(Impatient([0.0] * 3), "dgml-vns", 10**6)
+
+
+@pytest.mark.parametrize(
+    ("relative", "fall", "n_iter"), [(True, 0.01, 5), (False, 0.01, 25), (True, 0.4, 25)]
+)
+def test_an_improvement_is_a_share_of_the_memorised_value_or_nats(relative, fall, n_iter):
+    """Small steps add up: the value that a step is compared with is the last one that improved."""
+
+    class Slow(Bowl):
+        def value(self, w, batch):
+            return 1000.0 - fall * batch
+
+    rules = DescentRules(improvement=1e-3, relative=relative, max_iter=25)
+    path = SearchPath(np.full(2, 0.5))
+    done = dgml(Slow([0.0, 0.0]), np.full(2, 0.5), path, Deadline(None), 1000, rules)
+    assert done == n_iter
 
 
 def _mini_batches(n=500, batch_size=100, depth=None, seed=0):
@@ -216,14 +229,30 @@ def test_restarts_reach_the_minimum_from_small_batches():
     """One descent by small batches stays above it: the noise of the slopes shrinks its steps."""
     problem = _mini_batches(n=4000, batch_size=40)
     best = newton_weights(problem.batches, problem.criterion)
-    excess = {
-        kind: search_weights(problem, kind, level=5, rng=np.random.default_rng(0)).value
-        / best.value
-        - 1.0
-        for kind in ("dgml", "dgml-vns")
-    }
-    assert excess["dgml"] > 1e-3
-    assert excess["dgml-vns"] < 1e-4
+    excess = {}
+    for kind, growth in (("dgml", 1.0), ("dgml-vns", 1.0), ("dgml-vns", 10.0)):
+        rng = np.random.default_rng(0)
+        found = search_weights(problem, kind, level=5, rng=rng, batch_growth=growth)
+        excess[kind, growth] = found.value / best.value - 1.0
+    assert excess["dgml", 1.0] > 1e-3
+    assert excess["dgml-vns", 10.0] < 1e-4 < excess["dgml-vns", 1.0]
+
+
+def test_the_budget_begins_descents_and_a_limit_cuts_them():
+    """Algorithm 2 adds up whole descents until T is passed; ``max_iter`` is a limit of ours."""
+    problem = _mini_batches(batch_size=500)
+
+    def lengths(**limits):
+        found = search_weights(problem, "dgml-ms", rng=np.random.default_rng(0), **limits)
+        starts = found.details["starts"]
+        return np.diff([*starts, found.n_iter]) - 1
+
+    budget = total_iterations(4, 500.0, 0)
+    whole = lengths(level=0)
+    assert whole[:-1].sum() < budget <= whole.sum()
+    assert lengths(level=0, max_iter=3).sum() == 3
+    alone = search_weights(problem, "dgml", level=0, rng=np.random.default_rng(0))
+    assert alone.n_iter - 1 == whole[0]
 
 
 def test_batches_grow_to_the_history_and_no_further():
@@ -232,6 +261,6 @@ def test_batches_grow_to_the_history_and_no_further():
     for seen, problem in zip(sizes, (whole, recent), strict=True):
         for _ in range(3):
             seen.append(problem.batch_size)
-            problem = problem.grown()
+            problem = problem.grown(10)
     assert sizes == [[20, 200, 500], [100, 200, 200]]
-    assert _mini_batches(batch_size=300, depth=200).grown().batch_size == 300
+    assert _mini_batches(batch_size=300, depth=200).grown(10).batch_size == 300

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import numpy as np
@@ -13,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import log_loss
 
-from laconic import ModlEncoder, WeightedNaiveBayes
-from laconic.bayes import SelectiveNaiveBayes
+from bayes_formulas import scores as scores_of
+from laconic import ModlEncoder, SelectiveNaiveBayes, WeightedNaiveBayes
+from laconic.bayes.displays import ContributionDisplay, SearchDisplay, WeightPathDisplay
 from laconic.bayes.summary import TableSummary
 from laconic.data.demo import make_payments
 from laconic.data.value_tables import NumericTable, condensed
@@ -148,11 +150,65 @@ def test_contributions_add_up_and_are_shapley_values(n_classes):
     assert list(shown["variable"]) == [why.names[v] for v in np.argsort(-np.abs(own))]
     with pytest.raises(ValueError, match="below"):
         why.parts(len(X))
-    if n_classes == 2:
-        means = np.abs(why.contributions[:, :, 0]).mean(axis=0)
-        np.testing.assert_allclose(
-            fitted.variable_importances_[fitted.score_.places], means / means.sum(), rtol=1e-9
-        )
+    share = np.bincount(y - y.min()) / len(y) if n_classes == 3 else np.ones(1)
+    means = np.abs(why.contributions).mean(axis=0) @ share
+    np.testing.assert_allclose(
+        fitted.variable_importances_[fitted.score_.places], means / means.sum(), rtol=1e-9
+    )
+
+
+def shapley_by_coalitions(scores, codes, background):
+    """Shapley values of one row from all coalitions: (n_variables, n_classes).
+
+    The value of a coalition is the mean score over the background rows with the coalition's codes
+    replaced by those of the row.
+    """
+    n_variables = background.shape[1]
+    value = {}
+    for mask in range(1 << n_variables):
+        rows = background.copy()
+        for k in range(n_variables):
+            if mask >> k & 1:
+                rows[:, k] = codes[k]
+        value[mask] = scores(rows).mean(axis=0)
+    out = np.zeros((n_variables, len(value[0])))
+    for k in range(n_variables):
+        for mask in range(1 << n_variables):
+            if not mask >> k & 1:
+                size = mask.bit_count()
+                weight = 1 / (n_variables * math.comb(n_variables - 1, size))
+                out[k] += weight * (value[mask | 1 << k] - value[mask])
+    return out
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+def test_importances_are_those_of_all_coalitions(n_classes):
+    draw = np.random.default_rng(n_classes)
+    y = draw.choice(n_classes, 300, p=np.arange(1, n_classes + 1) / sum(range(1, n_classes + 1)))
+    X = draw.normal(size=(300, 6)) + y[:, None] * draw.uniform(0.3, 1.0, 6) * [1, -1, 1, 1, -1, 0]
+    fitted = WeightedNaiveBayes(penalty=0.0, min_gain=0.0).fit(X, y)
+    score = fitted.score_
+    assert len(score.partitions) >= 4
+    codes = score.codes(fitted._read_rows(X)).astype(int)
+
+    def centred(rows):
+        found = scores_of(score.tables, rows, score.weights)
+        return found - found.mean(axis=1, keepdims=True)
+
+    distinct, times = np.unique(codes, axis=0, return_counts=True)
+    picked = distinct[:: max(1, len(distinct) // 40)]
+    expected = np.array([shapley_by_coalitions(centred, row, codes) for row in picked])
+    own = np.array([[score.effect(k)[row[k]] for k in range(len(row))] for row in picked])
+    np.testing.assert_allclose(own, expected, atol=1e-12)
+    contributions = fitted.explain(X).contributions
+    if n_classes == 2:  # log-odds: what the second class gains over the first
+        expected = expected[:, :, 1:] - expected[:, :, :1]
+    shown = [contributions[np.flatnonzero((codes == row).all(axis=1))[0]] for row in picked]
+    np.testing.assert_allclose(shown, expected, atol=1e-12)
+    every = np.array([[score.effect(k)[row[k]] for k in range(len(row))] for row in distinct])
+    sizes = np.tensordot(times / 300, np.abs(every), axes=1) @ (np.bincount(y) / 300)
+    found = fitted.variable_importances_[score.places]
+    np.testing.assert_allclose(found, sizes / sizes.sum(), atol=1e-12)
 
 
 def test_importances_select_features(payments, model):
@@ -258,26 +314,38 @@ def test_a_time_budget_says_so_and_more_time_is_no_worse(payments):
     assert values == sorted(values, reverse=True)
 
 
-def test_ctrl_c_keeps_the_best_weights(payments, model, monkeypatch):
-    import laconic.bayes.rows as coded_rows
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        WeightedNaiveBayes(),
+        WeightedNaiveBayes(power=0.5),
+        WeightedNaiveBayes(min_gain=20.0),
+        WeightedNaiveBayes(solver="dgml-vns"),
+        SelectiveNaiveBayes(),
+    ],
+    ids=["newton", "neighbourhoods", "thinning", "paper", "selection"],
+)
+def test_ctrl_c_goes_through(payments, estimator, monkeypatch):
+    """At whatever pass over the rows it comes, and however many passes there were before."""
+    from laconic.data.source import ArraySource
 
-    X, y = payments
-    real = coded_rows.CodedRows.curvature
-    calls = []
+    real = ArraySource.sum
+    passes, most = [0], [10**9]
 
-    def impatient(self, w, free):
-        calls.append(1)
-        if len(calls) == 3:
+    def impatient(self, f, columns=None):
+        passes[0] += 1
+        if passes[0] > most[0]:
             raise KeyboardInterrupt
-        return real(self, w, free)
+        return real(self, f, columns)
 
-    monkeypatch.setattr(coded_rows.CodedRows, "curvature", impatient)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        stopped = WeightedNaiveBayes().fit(X, y)
-    assert stopped.n_iter_ == 2
-    assert stopped.criterion_ > model.criterion_
-    assert stopped.criterion_ - model.criterion_ <= stopped.duality_gap_
-    assert stopped.predict(X).shape == y.shape
+    monkeypatch.setattr(ArraySource, "sum", impatient)
+    X, y = payments[0][:1000], payments[1][:1000]
+    clone(estimator).fit(X, y)
+    every = passes[0]
+    for share in (0.5, 0.75, 0.99):
+        passes[0], most[0] = 0, int(share * every)
+        with pytest.raises(KeyboardInterrupt):
+            clone(estimator).fit(X, y)
 
 
 def test_selective_naive_bayes_keeps_more_and_is_no_better(payments, model):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.bayes.criterion import LogTables, shapley_importances, variable_costs
+from laconic.bayes.criterion import LogTables, variable_costs
 from laconic.bayes.rows import CodedRows
 from laconic.core.contract import Accepts
 from laconic.core.explanation import Explanation, explain_form
@@ -27,7 +27,7 @@ from laconic.data.tables.kinds import shown
 from laconic.modl.criterion import LN2
 from laconic.modl.estimator import make_encoder
 from laconic.modl.form import cells_term
-from laconic.modl.partition import Partition, code_matrix
+from laconic.modl.partition import Partition, by_content, code_matrix
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,12 @@ class BayesScore:
     weights: Floats
 
     @staticmethod
-    def of(
-        partitions: Sequence[Partition],
-        places: NDArray[np.int64],
-        tables: LogTables,
-        weights: Floats,
-    ) -> BayesScore:
-        """Only the variables whose weight is not zero."""
+    def of(ready: Prepared, weights: Floats) -> BayesScore:
+        """Only the variables whose weight is not zero, in the order of the encoder."""
         used = np.flatnonzero(weights)
-        return BayesScore(
-            tuple(partitions[int(k)] for k in used), places[used], tables.take(used), weights[used]
-        )
+        used = used[np.argsort(ready.places[used])]
+        partitions = tuple(ready.partitions[int(k)] for k in used)
+        return BayesScore(partitions, ready.places[used], ready.tables.take(used), weights[used])
 
     def codes(self, table: Table) -> NDArray[Any]:
         return code_matrix(table, self.partitions)
@@ -66,9 +61,13 @@ class BayesScore:
         return tuple(weight / weight.sum() for weight in own)
 
     def effect(self, k: int) -> Floats:
-        """w_k (l_ij - mean over rows of l_ij), shape (n_parts, n_classes).
+        """Shapley values of variable k by part and class: w_k (l_ij - mean over rows of l_ij).
 
         l_ij = ln P(i | j) minus its mean over classes: only differences between classes count.
+        The value of a coalition S of variables, for a row x and a class j, is the mean over the
+        training rows b of the centred score of j when the parts of S are those of x and the others
+        those of b. The score is a sum over variables, so that S gains the same by variable k
+        whatever S is, and this is the Shapley value, for any number of classes.
         """
         centred, mean = self._centred(k)
         return np.asarray(self.weights[k] * (centred - mean))
@@ -78,6 +77,20 @@ class BayesScore:
         table = self.tables.table(k)
         centred = table - table.mean(axis=1, keepdims=True)
         return centred, self._shares[k] @ centred
+
+    def importances(self) -> Floats:
+        """Mean absolute Shapley value of each variable, scaled to sum to one.
+
+        The mean is over training rows and, by their shares, over classes.
+        """
+        class_share = np.exp(self.tables.log_prior)
+        sizes = np.array(
+            [
+                (self._shares[k] @ np.abs(self.effect(k))) @ class_share
+                for k in range(len(self.partitions))
+            ]
+        )
+        return sizes / sizes.sum() if sizes.any() else sizes
 
     def baseline(self) -> Floats:
         """Score of a mean row, shape (n_classes,): effects add to it."""
@@ -118,7 +131,10 @@ def bayes_form(score: BayesScore, classes: NDArray[Any], total: float) -> Additi
 
 @dataclass(frozen=True)
 class Prepared:
-    """Informative variables, the training rows as their codes and their costs."""
+    """Informative variables by content, the training rows as their codes and their costs.
+
+    ``places[k]`` is the place of variable k among all variables of the encoder.
+    """
 
     partitions: list[Partition]
     places: NDArray[np.int64]
@@ -148,8 +164,12 @@ def prepare(
     ``coded`` gives the rows as the codes of some partitions.
     """
     every = list(partitions.values())
-    places = np.array([k for k, p in enumerate(every) if p.informative], dtype=np.int64)
-    kept = [every[k] for k in places]
+    # by content: neither sums nor draws over variables know the order of the columns
+    informative = sorted(
+        (k for k, p in enumerate(every) if p.informative), key=lambda k: by_content(every[k])
+    )
+    places = np.array(informative, dtype=np.int64)
+    kept = [every[k] for k in informative]
     construction = np.array([p.construction_cost for p in kept], dtype=np.float64)
     # under the granular prior the construction cost is ln 2 + what naming the variable costs
     selection = construction - LN2 if code == "granular" else construction + math.log(len(every))
@@ -198,15 +218,15 @@ class CodedBayes(FormPrediction):
         self.variable_names_ = np.array(names, dtype=object)
         self.weights_ = np.zeros(len(names))
         self.weights_[ready.places] = weights
-        self.score_ = BayesScore.of(ready.partitions, ready.places, ready.tables, weights)
+        self.score_ = BayesScore.of(ready, weights)
         self.selected_features_ = np.array(
             [partition.name for partition in self.score_.partitions], dtype=object
         )
         self.variable_importances_ = np.zeros(len(names))
-        importances = shapley_importances(ready.tables, weights)
-        self.variable_importances_[ready.places] = importances
+        importances = self.score_.importances()
+        self.variable_importances_[self.score_.places] = importances
         self.feature_importances_ = np.zeros(self.n_features_in_)
-        for partition, share in zip(ready.partitions, importances, strict=True):
+        for partition, share in zip(self.score_.partitions, importances, strict=True):
             # a constructed variable is shared out among the columns it is made of
             columns = list(partition.columns)
             self.feature_importances_[columns] += share / len(columns)

@@ -74,12 +74,6 @@ class LogTables:
         return len(self.log_prior)
 
     @property
-    def total(self) -> float:
-        """N, the training weight, from the first table (0 without variables)."""
-        first = self.class_weights[: self.start[1]] if self.n_variables else self.class_weights
-        return float(first.sum())
-
-    @property
     def owner(self) -> Ints:
         """The variable of each cell."""
         return np.repeat(np.arange(self.n_variables), np.diff(self.start))
@@ -175,41 +169,6 @@ def variable_costs(preparation: Floats, selection: Floats, extra: Floats | None 
     """
     extra = np.zeros_like(preparation) if extra is None else extra
     return np.maximum(selection - 1.0 + preparation + extra, 0.0)
-
-
-def shapley_importances(tables: LogTables, w: Floats) -> Floats:
-    """Mean absolute Shapley value of each variable, scaled to sum to one.
-
-    One class against the rest, t_ij = ln P(i | j) / P(i | not j); a score that adds over
-    independent variables has the Shapley values phi_ij = w_k (t_ij - sum_i (N_i / N) t_ij).
-    """
-    log_odds = one_against_rest(tables)
-    total = tables.total
-    out = np.zeros(tables.n_variables)
-    class_share = np.exp(tables.log_prior)
-    for k in np.flatnonzero(w):
-        cells = slice(tables.start[k], tables.start[k + 1])
-        share = tables.class_weights[cells].sum(axis=1) / total
-        t = log_odds[cells]
-        phi = w[k] * (t - share @ t)
-        out[k] = class_share @ (share @ np.abs(phi))
-    scale = out.sum()
-    return out / scale if scale > 0.0 else out
-
-
-def one_against_rest(tables: LogTables) -> Floats:
-    """ln P(part | class j) / P(part | not j), with e for class j and (J - 1) e for the rest."""
-    if not tables.n_variables:
-        return np.zeros_like(tables.cells)
-    total = tables.total
-    e = 1.0 / (total + 1.0)
-    n_rest = tables.n_classes - 1
-    parts = np.repeat(np.diff(tables.start), np.diff(tables.start))[:, None]
-    class_totals = tables.class_weights[: tables.start[1]].sum(axis=0)
-    rest = tables.class_weights.sum(axis=1, keepdims=True) - tables.class_weights
-    rest_total = total - class_totals
-    other = np.log((rest + n_rest * e) / (rest_total + parts * n_rest * e))
-    return np.asarray(tables.cells - other)
 
 
 def selection_prior(n_variables: int, n_selected: int) -> float:

@@ -29,7 +29,7 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import WeightedBayes
 from laconic.bayes.rows import CodedRows
-from laconic.bayes.tuning import BATCH_GROWTH, FIRST_NEIGHBOURHOOD
+from laconic.bayes.tuning import FIRST_NEIGHBOURHOOD
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution, WhyStopped
 
@@ -48,10 +48,15 @@ class DescentRules:
     max_iter: int = 100
     tolerance: int = 5
     improvement: float = 1e-4
+    relative: bool = True
+    """Whether ``improvement`` is a share of the criterion, or nats."""
     zero_below: float = 1e-3
 
     def clean(self, w: Floats) -> Floats:
         return np.where(w < self.zero_below, 0.0, w)
+
+    def improves(self, value: float, best: float) -> bool:
+        return value < best - self.improvement * (abs(best) if self.relative else 1.0)
 
 
 PAPER_RULES = DescentRules()
@@ -99,10 +104,10 @@ class MiniBatches:
         penalty_slope = self.criterion.slope(w, np.zeros_like(w))
         return slope / rows.total_weight() + penalty_slope / self.total
 
-    def grown(self) -> MiniBatches:
+    def grown(self, factor: float) -> MiniBatches:
         """The same problem by larger batches, at most a whole history."""
         most = len(self.order) if self.past is not None else self.depth
-        size = min(BATCH_GROWTH * self._size, max(most, self._size))
+        size = min(int(factor * self._size), max(most, self._size))
         return replace(self, batch_size=size)
 
     @property
@@ -186,11 +191,10 @@ def dgml(
         value = problem.value(kept, batch)
         path.add(kept, value)
         done += 1
-        if value < best - rules.improvement:
-            failures = 0
+        if rules.improves(value, best):
+            best, failures = value, 0
         else:
             failures += 1
-        best = min(best, value)
     return done
 
 
@@ -218,35 +222,23 @@ def search(
     *,
     budget: int,
     deadline: Deadline | None = None,
-    max_starts: int | None = None,
 ) -> Solution:
     """Algorithm 2: descents from new starts until ``budget`` iterations are spent.
 
-    Ctrl-C ends it with the best point met, as "interrupted". Nothing is certified here
-    (``gap`` is infinite); the caller knows the criterion and may bound it.
+    Nothing is certified here (``gap`` is infinite); the caller knows the criterion and may bound
+    it.
     """
     deadline = deadline or Deadline(None)
     path = SearchPath(start)
     size = restarts.first
-    spent = 0
-    why: WhyStopped = "max_iter"
-    try:
-        spent = descend(start, path, deadline, budget)
-        n_starts = 1
-        while restarts.kind != "dgml" and spent < budget and n_starts != max_starts:
-            if deadline.passed():
-                break
-            before = path.value
-            spent += max(
-                1, descend(restarts.draw(path.point, size), path, deadline, budget - spent)
-            )
-            n_starts += 1
-            if path.value >= before:
-                size = min(2.0 * size, 1.0)
-        if deadline.passed():
-            why = "budget"
-    except KeyboardInterrupt:
-        why = "interrupted"
+    spent = descend(start, path, deadline, budget)
+    while restarts.kind != "dgml" and spent < budget and not deadline.passed():
+        before = path.value
+        point = restarts.draw(path.point, size)
+        spent += max(1, descend(point, path, deadline, budget - spent))
+        if path.value >= before:
+            size = min(2.0 * size, 1.0)
+    why: WhyStopped = "budget" if deadline.passed() else "max_iter"
     return Solution(path.point, path.value, math.inf, len(path.values), why, path.as_details())
 
 
@@ -259,22 +251,27 @@ def search_weights(
     start: Floats | None = None,
     max_iter: int | None = None,
     deadline: Deadline | None = None,
+    rules: DescentRules = PAPER_RULES,
+    batch_growth: float = 1.0,
 ) -> Solution:
     """DGML, DGML-MS or DGML-VNS, from w = 1/2 without a ``start``. Nothing is certified.
 
-    Every new start has batches ``BATCH_GROWTH`` times larger. L rows leave noise of order
-    1 / sqrt(L) in the slopes, whose signs then turn at random near the minimum and shrink the
-    steps; with batches of one size the search stays above it (the paper's section 4.1 finds so
-    too). An iteration measures the criterion on the whole history anyway, so its cost keeps its
-    order.
+    As algorithm 2 says, the budget log(K N) 2^level decides whether one more descent begins, and
+    the last one is not cut short; ``max_iter``, which the paper does not have, is a limit.
+
+    ``batch_growth`` makes the batches of each new start so many times larger; the paper's are of
+    one size. L rows leave noise of order 1 / sqrt(L) in the slopes, whose signs then turn at random
+    near the minimum and shrink the steps: with batches of one size the search stays above it
+    (section 4.1 finds so too). An iteration measures the criterion on the whole history anyway, so
+    that its cost keeps its order as batches grow.
     """
     first = np.full(problem.n_variables, 0.5) if start is None else start
     budget = max_iter or total_iterations(problem.n_variables, problem.total, level)
     following = problem
 
-    def descend(point: Floats, path: SearchPath, until: Deadline, allowed: int) -> int:
+    def descend(point: Floats, path: SearchPath, until: Deadline, left: int) -> int:
         nonlocal following
-        at, following = following, following.grown()
-        return dgml(at, point, path, until, allowed)
+        at, following = following, following.grown(batch_growth)
+        return dgml(at, point, path, until, left if max_iter else rules.max_iter, rules)
 
     return search(descend, first, Restarts(kind, rng), budget=budget, deadline=deadline)

@@ -35,6 +35,19 @@ class CodedRows:
         source = ArraySource(held.X[picked], held.y[picked], held.weight[picked])
         return CodedRows(source, self.tables)
 
+    def shuffled(self, seed: int) -> Ints:
+        """A random order of the rows that depends on what they hold, not on where they stand."""
+        held, rng = self.source, np.random.default_rng(seed)
+        assert isinstance(held, ArraySource)
+        assert held.y is not None
+        assert held.weight is not None
+        factor = rng.integers(0, 2**63, self.n_variables + 1, dtype=np.uint64) * 2 + 1
+        key = held.y.astype(np.uint64) * factor[-1]
+        for k in range(self.n_variables):
+            key += held.X[:, k] * factor[k]  # wraps around: a hash
+        # rows of one key are equal, so that any order of theirs is the same
+        return np.lexsort((held.weight, key))[rng.permutation(held.n_rows)]
+
     def loss(self, w: Floats) -> float:
         """- sum_n s_n ln P_w(y_n | x_n)."""
         return float(self._pass(w, wants_slope=False)[0])

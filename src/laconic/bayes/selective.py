@@ -15,13 +15,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from laconic._typing import Floats, Ints, Mask
 from laconic.bayes.coded import CodedBayes
 from laconic.bayes.criterion import selection_prior
 from laconic.bayes.rows import CodedRows, labels
 from laconic.core.contract import Interval, StrOptions, fit_context
+from laconic.core.folds import seed_of
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Block
@@ -151,21 +151,16 @@ def select_variables(
     best, best_value = model.selected.copy(), model.value
     why: WhyStopped = "max_iter"
     values: list[float] = []
-    try:
-        for _ in range(n_starts if n_variables else 0):
-            model.clear()
-            _forward_backward(model, average, rng, deadline)
-            values.append(model.value)
-            if model.value < best_value:
-                best, best_value = model.selected.copy(), model.value
-                logger.info("selection of %d variables: %.6f", int(best.sum()), best_value)
-            if deadline.passed():
-                why = "budget"
-                break
-    except KeyboardInterrupt:
-        why = "interrupted"
+    for _ in range(n_starts if n_variables else 0):
+        model.clear()
+        _forward_backward(model, average, rng, deadline)
+        values.append(model.value)
         if model.value < best_value:
             best, best_value = model.selected.copy(), model.value
+            logger.info("selection of %d variables: %.6f", int(best.sum()), best_value)
+        if deadline.passed():
+            why = "budget"
+            break
     details = {"average": average.weights(), "values": np.array(values)}
     return Solution(best.astype(np.float64), best_value, math.inf, len(values), why, details)
 
@@ -211,7 +206,7 @@ class SelectiveNaiveBayes(CodedBayes):
     n_jobs : int, default=None
         Threads of the encoder. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Seeds the orders.
+        Seeds the orders, pairs and trees of the encoder; None is a fixed seed.
 
     Attributes
     ----------
@@ -283,16 +278,15 @@ class SelectiveNaiveBayes(CodedBayes):
         self
         """
         ready = self._prepare(self._read_training(X, y, sample_weight))
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         found = select_variables(
             ready.rows,
             ready.preparation,
             total=ready.total,
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(seed_of(self.random_state)),
             n_starts=self.n_starts,
             deadline=Deadline(self.time_budget),
         )
-        if found.why_stopped in ("budget", "interrupted"):
+        if found.why_stopped == "budget":
             found.warn_if_short(
                 type(self).__name__, "the best selection met so far is kept; raise time_budget"
             )

@@ -44,24 +44,21 @@ def newton_weights(
     tol = _default_tol(rows, state) if tol is None else tol
     why: WhyStopped = "max_iter"
     n_iter = 0
-    try:
-        for n_iter in range(max_iter + 1):
-            if state.gap <= tol:
-                why = "gap"
-                break
-            if n_iter == max_iter:
-                break
-            if deadline.passed():
-                why = "budget"
-                break
-            following = _newton_step(rows, criterion, state, tol)
-            if following is None:
-                why = "stalled"
-                break
-            state = following
-            path.add(state.w, state.value)
-    except KeyboardInterrupt:
-        why = "interrupted"
+    for n_iter in range(max_iter + 1):
+        if state.gap <= tol:
+            why = "gap"
+            break
+        if n_iter == max_iter:
+            break
+        if deadline.passed():
+            why = "budget"
+            break
+        following = _newton_step(rows, criterion, state, tol)
+        if following is None:
+            why = "stalled"
+            break
+        state = following
+        path.add(state.w, state.value)
     return Solution(state.w, state.value, state.gap, n_iter, why, path.as_details())
 
 
@@ -166,29 +163,26 @@ def thinned(
     """
     deadline = deadline or Deadline(None)
     price = criterion.price.copy()
-    point, value, why, n_iter = found.point, found.value, found.why_stopped, found.n_iter
+    point, value, n_iter = found.point, found.value, found.n_iter
     tol = max(1e-3 * min_gain, _default_tol(rows, _State.at(rows, criterion, np.zeros_like(point))))
-    try:
-        going = bool(point.any())
-        while going:
-            going = False
-            for out in _cheapest_first(rows, criterion, point, 2.0 * min_gain):
-                if deadline.passed():
-                    break
-                trial = price.copy()
-                trial[out] = _OUT
-                without = WeightedBayes(trial, 1.0, criterion.power)
-                start = np.where(np.arange(len(point)) == out, 0.0, point)
-                tried = newton_weights(rows, without, start=start, tol=tol, deadline=deadline)
-                n_iter += tried.n_iter
-                if tried.value <= value + min_gain:
-                    point, value, price = tried.point, tried.value, trial
-                    going = bool(point.any())
-                    break
-    except KeyboardInterrupt:
-        why = "interrupted"
+    going = bool(point.any())
+    while going:
+        going = False
+        for out in _cheapest_first(rows, criterion, point, 2.0 * min_gain):
+            if deadline.passed():
+                break
+            trial = price.copy()
+            trial[out] = _OUT
+            without = WeightedBayes(trial, 1.0, criterion.power)
+            start = np.where(np.arange(len(point)) == out, 0.0, point)
+            tried = newton_weights(rows, without, start=start, tol=tol, deadline=deadline)
+            n_iter += tried.n_iter
+            if tried.value <= value + min_gain:
+                point, value, price = tried.point, tried.value, trial
+                going = bool(point.any())
+                break
     gap = max(0.0, value - (found.value - found.gap))
-    return Solution(point, value, gap, n_iter, why, found.details)
+    return replace(found, point=point, value=value, gap=gap, n_iter=n_iter)
 
 
 def _cheapest_first(rows: CodedRows, criterion: WeightedBayes, w: Floats, most: float) -> list[int]:
@@ -224,7 +218,7 @@ def best_weights(
     relaxed = newton_weights(
         rows, criterion.relaxed(), start=start, max_iter=newton_iter, deadline=deadline
     )
-    if criterion.is_convex or relaxed.why_stopped == "interrupted" or not rows.n_variables:
+    if criterion.is_convex or not rows.n_variables:
         value = relaxed.value + criterion.regulariser(relaxed.point)
         value -= criterion.relaxed().regulariser(relaxed.point)
         gap = relaxed.gap + value - relaxed.value
@@ -241,8 +235,6 @@ def best_weights(
             deadline=until,
             path=path,
         )
-        if done.why_stopped == "interrupted":
-            raise KeyboardInterrupt
         return done.n_iter
 
     budget = max(1, total_iterations(rows.n_variables, total, level) // NEWTON_PRICE)

@@ -22,10 +22,6 @@ FIRST_NEIGHBOURHOOD = 0.01
 """Half-width of the first neighbourhood, for which the paper gives no value: its first step, so
 that a restart begins no farther from the best point than one step may go."""
 
-BATCH_GROWTH = 10
-"""How much larger the batches of each new start are. Chosen on the paper's 36 sets: the table of
-searches in docs/naive_bayes.md."""
-
 STREAM_GROWTH = 1.5
 """Partitions are found again when the stream has grown by this factor since the last time: all
 refreshes together then cost three times the last one. By convention."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sklearn.exceptions import ConvergenceWarning
 
-WhyStopped = Literal["gap", "max_iter", "budget", "stalled", "interrupted"]
+WhyStopped = Literal["gap", "max_iter", "budget", "stalled"]
 
 
 @dataclass(frozen=True)

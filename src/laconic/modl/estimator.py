@@ -287,7 +287,7 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
 
 
 def _class_totals(block: Block, n_classes: int) -> Floats:
-    return class_counts(np.zeros(len(block)), block, 1, n_classes).sum(axis=0)
+    return np.asarray(class_counts(np.zeros(len(block)), block, 1, n_classes)[0])
 
 
 def indicators(codes: NDArray[Any], partitions: Sequence[Partition], *, dense: bool) -> Any:

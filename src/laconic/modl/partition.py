@@ -462,3 +462,8 @@ def code_matrix(table: Table, partitions: Sequence[Partition], dtype: Any = None
     for k, partition in enumerate(partitions):
         out[:, k] = partition.codes(*(table.column(j) for j in partition.columns))
     return out
+
+
+def by_content(partition: Partition) -> tuple[int, bytes, str]:
+    """A key to sort variables by what they say of the classes; by name where they say the same."""
+    return partition.n_parts, partition.class_weights.tobytes(), partition.name
