@@ -45,3 +45,7 @@ within 1 % of that of 4,096 (tests/choose/test_tailored.py)."""
 STACK_PENALTY = 8.0
 """Nats of held-out log loss that the other members of a committee must gain to replace its centre:
 between 6 and 12 the log loss of new rows was least, on 12 small sets (docs/main_job.md)."""
+
+REACHES = (0.05, 0.07, 0.1)
+"""Log-odds within which the terms of a page are drawn: the first at which it fits. At 0.05 pages
+are a fifth shorter and no dearer on the halves of docs/main_job.md; beyond 0.1 some were dearer."""

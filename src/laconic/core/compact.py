@@ -74,24 +74,30 @@ def _values_size(term: SlotTerm, k: int) -> int:
     if len(term.axes) == 2 or not isinstance(axis, KnotAxis):
         return len(np.unique(values))
     shape, own = values[: len(axis.knots)], values[len(axis.knots) :]
-    bends = _bends(axis.knots, shape, _SEEN * float(np.ptp(values)))
-    return bends + len(np.unique(own[own != 0]))
+    bends = bend_places(axis.knots, shape[:, None], _SEEN * float(np.ptp(values)))
+    return len(bends) + len(np.unique(own[own != 0]))
 
 
-def _bends(knots: Floats, values: Floats, reach: float) -> int:
-    """Points of a polygon that stays within ``reach`` of the shape, ends included."""
+def bend_places(knots: Floats, values: Floats, reach: float) -> list[int]:
+    """Knots of a polygon that stays within ``reach`` of every score of a shape, ends included.
+
+    >>> knots = np.array([0.0, 1.0, 2.0, 3.0])
+    >>> bend_places(knots, np.array([[0.0], [1.0], [2.0], [0.0]]), 0.1)
+    [0, 2, 3]
+    """
     kept, stack = {0, len(knots) - 1}, [(0, len(knots) - 1)]
     while stack:
         a, b = stack.pop()
         if b - a < 2:
             continue
-        drawn = np.interp(knots[a : b + 1], knots[[a, b]], values[[a, b]])
-        off = np.abs(values[a : b + 1] - drawn)
+        x, ends = knots[a : b + 1], knots[[a, b]]
+        drawn = np.stack([np.interp(x, ends, own) for own in values[[a, b]].T], axis=1)
+        off = np.abs(values[a : b + 1] - drawn).max(axis=1)
         worst = int(off.argmax())
         if off[worst] > reach:
             kept.add(a + worst)
             stack += [(a, a + worst), (a + worst, b)]
-    return len(kept)
+    return sorted(kept)
 
 
 def additive_form(model: Any) -> AdditiveScore | None:
