@@ -15,8 +15,8 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import log_loss
 
 from bayes_formulas import scores as scores_of
-from laconic import ModlEncoder, SelectiveNaiveBayes, WeightedNaiveBayes
-from laconic.bayes.displays import ContributionDisplay, SearchDisplay, WeightPathDisplay
+from laconic import ModlEncoder, WeightedNaiveBayes
+from laconic.bayes import SelectiveNaiveBayes
 from laconic.bayes.summary import TableSummary
 from laconic.data.demo import make_payments
 from laconic.data.value_tables import NumericTable, condensed

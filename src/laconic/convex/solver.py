@@ -82,7 +82,7 @@ def _judged(found: Solution, source: Source, loss: ScoreLoss, C: float, tol: flo
 
 @dataclass(frozen=True)
 class _Runs:
-    """Runs of :func:`~laconic.linear.newton.solve_linear`, each from where the last one stopped."""
+    """Runs of :func:`~laconic.linear.solvers.newton.solve_linear`, each from the last one's end."""
 
     source: Source
     loss: ScoreLoss
