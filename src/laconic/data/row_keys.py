@@ -80,27 +80,29 @@ def _place_keys(n_columns: int) -> Keys:
     return _mixed(np.arange(1, n_columns + 1, dtype=np.uint64))
 
 
-def _text_key(text: str) -> int:
+def text_key(text: str) -> int:
+    """A key of 64 bits that is the same in every process."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _cell_keys(values: NDArray[Any], place: np.uint64, texts: tuple[str, ...] | None) -> Keys:
     if texts is None:
-        return _number_keys(np.asarray(values, dtype=np.float64), place)
+        return number_keys(np.asarray(values, dtype=np.float64), place)
     # the texts, not their codes: a code depends on the other categories of the training rows;
     # MISSING and UNSEEN, -1 and -2, find the two last entries
-    known = np.array([*map(_text_key, texts), 2, 1], dtype=np.uint64)
+    known = np.array([*map(text_key, texts), 2, 1], dtype=np.uint64)
     return _mixed(known[values] ^ place)
 
 
-def _number_keys(values: NDArray[np.float64], places: Any) -> Keys:
+def number_keys(values: NDArray[np.float64], places: Any) -> Keys:
+    """Keys of numbers in columns of some places; zero has none."""
     bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
     return np.where(values == 0, np.uint64(0), _mixed(bits ^ places))
 
 
 def _sparse_total(table: Table) -> Keys:
     matrix = table.matrix().tocsr()
-    cells = _number_keys(
+    cells = number_keys(
         matrix.data.astype(np.float64), _place_keys(matrix.shape[1])[matrix.indices]
     )
     total = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.data.scan.block_cache import ScratchFolder
-from laconic.data.tables.cells import cleaned, looks
+from laconic.data.tables.cells import cleaned, doubtful, looks
 from laconic.data.tables.chunks import ARROW, BINARY, CHUNK_ROWS, polars_or_none, read_chunks
 from laconic.data.tables.kinds import shown
 from laconic.data.tables.text import TextFormat, UnreadableFileError
@@ -175,7 +175,13 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def file_rows(paths: Sequence[Path], *, shared: bool, text: TextFormat | None = None) -> FileRows:
+def file_rows(
+    paths: Sequence[Path],
+    *,
+    shared: bool,
+    text: TextFormat | None = None,
+    doubts: bool = False,
+) -> FileRows:
     """Rows of Parquet or Arrow files; text files are first copied, once, to temporary Parquet."""
     texts = [path for path in paths if path.suffix.lower() not in BINARY]
     if not texts:
@@ -186,15 +192,15 @@ def file_rows(paths: Sequence[Path], *, shared: bool, text: TextFormat | None = 
             "Parquet first, where every worker can read it."
         )
     folder = ScratchFolder("rows")
-    copies = _spooled_texts(texts, text, folder.path)
+    copies = _spooled_texts(texts, text, folder.path, doubts)
     parts = [part for path in paths for part in copies.get(path, [path])]
     return FileRows.of(parts, held=folder)
 
 
 def _spooled_texts(
-    paths: Sequence[Path], text: TextFormat | None, folder: Path
+    paths: Sequence[Path], text: TextFormat | None, folder: Path, doubts: bool
 ) -> dict[Path, list[Path]]:
-    """Parquet copies of text files, in parts of a chunk each, read as ``read_table`` reads them.
+    """Parquet copies of text files, in parts of a chunk each, read as ``read_frame`` reads them.
 
     Whether a column is one of numbers is known at the end: the texts are written first, then
     their numbers, part by part, so that memory is bounded and Ctrl-C is answered at once.
@@ -203,6 +209,7 @@ def _spooled_texts(
     parts: dict[Path, list[Path]] = {path: [] for path in paths}
     plain: dict[str, bool] = {}
     whole: dict[str, bool] = {}
+    clear: dict[str, bool] = {}
     number = 0
     for path in paths:
         for chunk in read_chunks(path, text, chunk_rows=CHUNK_ROWS):
@@ -212,13 +219,16 @@ def _spooled_texts(
                 integers = integers and not frame[column].null_count()
                 plain[column] = plain.get(column, True) and numbers
                 whole[column] = whole.get(column, True) and integers
+                sure = numbers and not integers and not doubtful(frame[column])
+                clear[column] = clear.get(column, False) or sure
             part = folder / f"{number}.parquet"
             frame.write_parquet(part, compression="lz4")
             parts[path].append(part)
             number += 1
         if not parts[path]:
             raise UnreadableFileError(f"{path.name} has a header and no rows.")
-    kinds = {c: pl.Int64 if whole[c] else pl.Float64 for c in plain if plain[c]}
+    known = [c for c in plain if plain[c] and (whole[c] or clear[c] or not doubts)]
+    kinds = {column: pl.Int64 if whole[column] else pl.Float64 for column in known}
     return {path: [_with_numbers(pl, part, kinds) for part in own] for path, own in parts.items()}
 
 

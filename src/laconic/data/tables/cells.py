@@ -32,9 +32,12 @@ _PLAIN = rf"^(?:{_NUMBER}|{_INFINITE})$"
 _INTEGER = r"^[+-]?[0-9]{1,15}$"
 _CODE = rf"^{_LEADING_ZERO}$"
 
+_THOUSAND = r"^[+-]?[1-9][0-9]{0,2}\.[0-9]{3}$"
+
 _plain = re.compile(_PLAIN)
 _integer = re.compile(_INTEGER)
 _code = re.compile(_CODE)
+_thousand = re.compile(_THOUSAND)
 
 Texts = Any
 """A polars series of texts, or a sequence of texts."""
@@ -86,6 +89,19 @@ def looks(texts: Texts) -> tuple[bool, bool]:
     there = texts.drop_nulls()
     plain = bool(there.str.contains(_PLAIN).all() and not there.str.contains(_CODE).any())
     return plain, plain and bool(there.str.contains(_INTEGER).all())
+
+
+def doubtful(texts: Texts) -> bool:
+    """Whether plain numbers could be thousands marked by points, as 1.234 is in half of Europe.
+
+    >>> doubtful(["1.234", "12.500", "7"]), doubtful(["1.234", "1.5"]), doubtful(["7"])
+    (True, False, False)
+    """
+    if polars_of(texts) is None:
+        marked = [cell for cell in texts if cell is not None and "." in cell]
+        return bool(marked) and all(map(_thousand.match, marked))
+    marked = texts.drop_nulls().filter(texts.drop_nulls().str.contains(".", literal=True))
+    return len(marked) > 0 and bool(marked.str.contains(_THOUSAND).all())
 
 
 def plain_numbers(texts: Texts) -> NDArray[np.float64]:

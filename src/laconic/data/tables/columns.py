@@ -275,6 +275,27 @@ def _read(
     return None, None, [array[:, j] for j in range(array.shape[1])]
 
 
+def all_columns(X: Any) -> tuple[tuple[str, ...], list[Any]]:
+    """Names and columns of any input as they came; x0, x1, ... where it has no names."""
+    names, matrix, columns = _read(X, "The table", allow_sparse=False)
+    if columns is None:
+        columns = [matrix[:, j] for j in range(matrix.shape[1])]
+    return names or default_names(len(columns)), columns
+
+
+def wanted_columns(X: Any, wanted: tuple[str, ...]) -> list[Any]:
+    """The columns of these names as they came; all of them, in order, where X has no names."""
+    names, matrix, columns = _read(X, "The table", allow_sparse=False, wanted=wanted)
+    if columns is None:
+        columns = [matrix[:, j] for j in range(matrix.shape[1])]
+    if names is None and len(columns) != len(wanted):
+        raise ValueError(
+            f"X has {len(columns)} features, but the model is expecting {len(wanted)} features as "
+            "input."
+        )
+    return columns
+
+
 def _cells_of_pandas_row(X: Any) -> dict[str, list[Any]] | None:
     """The cells of a pandas frame of one row by name: a tenth of the time of its columns.
 
@@ -326,6 +347,9 @@ def _pick(
         return names, None, columns
     place = {name: j for j, name in enumerate(names)}
     missing = [name for name in wanted if name not in place]
+    if missing:  # a text file may have blanks around its names
+        place = {name.strip(): j for j, name in enumerate(names)} | place
+        missing = [name for name in wanted if name not in place]
     if missing:
         some = ", ".join(shown(name) for name in missing[:5])
         more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""

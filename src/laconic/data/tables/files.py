@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.tables.cells import cleaned, looks, plain_numbers
+from laconic.data.tables.cells import cleaned, doubtful, looks, plain_numbers
 from laconic.data.tables.chunks import is_text, polars_or_none, read_chunks
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import shown
@@ -27,33 +27,37 @@ def read_table(path: str | Path, text: TextFormat | None = None) -> Table:
     return Schema.learn(read_frame(path, text)).table
 
 
-def read_frame(path: str | Path, text: TextFormat | None = None) -> Any:
-    """The whole file: a polars frame, or a dict of columns where polars is not installed."""
+def read_frame(path: str | Path, text: TextFormat | None = None, *, doubts: bool = False) -> Any:
+    """The whole file: a polars frame, or a dict of columns where polars is not installed.
+
+    With ``doubts``, numbers of a text file that could be thousands (1.234) stay texts, for a
+    reading of the whole table to decide.
+    """
     chunks = list(read_chunks(path, text))
     if not chunks:
         header = "a header and no rows" if is_text(path) else "no rows"
         raise UnreadableFileError(f"{name_of(path)} has {header}.")
     if isinstance(chunks[0], dict):
         return {
-            column: plain_column([cell for chunk in chunks for cell in chunk[column]])
+            column: plain_column([cell for chunk in chunks for cell in chunk[column]], doubts)
             for column in chunks[0]
         }
     frame = polars_or_none().concat(chunks)
     if not frame.height:
         raise UnreadableFileError(f"{name_of(path)} has no rows.")
     if is_text(path):
-        return frame.with_columns(plain_column(frame[column]) for column in frame.columns)
+        return frame.with_columns(plain_column(frame[column], doubts) for column in frame.columns)
     return frame
 
 
-def plain_column(cells: Any) -> Any:
+def plain_column(cells: Any, doubts: bool = False) -> Any:
     """Texts as they stand in a file, as numbers where all of them are, else cleaned.
 
     >>> plain_column(["1", " NA", "2.5"]), plain_column(["1", "two"]), plain_column(["01", "02"])
     (array([1. , nan, 2.5]), ['1', 'two'], ['01', '02'])
     """
     texts = cleaned(cells)
-    if not looks(texts)[0]:
+    if not looks(texts)[0] or (doubts and doubtful(texts)):
         return texts
     if isinstance(texts, list):
         return plain_numbers(texts)

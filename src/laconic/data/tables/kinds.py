@@ -138,8 +138,7 @@ def _recode(codes: NDArray[Any], texts: list[str], categories: tuple[str, ...] |
 
 def _from_objects(cells: Any, name: str, categories: tuple[str, ...] | None) -> Column:
     """Python objects: all numbers, all truth values, or texts compared by ``str``."""
-    absent = [cell is None or (isinstance(cell, float) and cell != cell) for cell in cells]
-    absent = [gone or _is_frame_missing(cell) for gone, cell in zip(absent, cells, strict=True)]
+    absent = [is_missing(cell) for cell in cells]
     filled = [cell for cell, gone in zip(cells, absent, strict=True) if not gone]
     if any(isinstance(cell, complex | np.complexfloating) for cell in filled):
         raise ValueError(f"Complex data not supported: column {shown(name)}.")
@@ -157,6 +156,8 @@ def _from_objects(cells: Any, name: str, categories: tuple[str, ...] | None) -> 
     return Column("categorical", codes, categories)
 
 
-def _is_frame_missing(cell: object) -> bool:
-    """pandas.NA and pandas.NaT, recognised without importing pandas."""
+def is_missing(cell: object) -> bool:
+    """None, NaN, and pandas.NA and pandas.NaT, recognised without importing pandas."""
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return True
     return type(cell).__name__ in ("NAType", "NaTType")

@@ -1,0 +1,183 @@
+"""Dates, times of day and durations as people write them.
+
+All are whole microseconds, of a date those since 1970-01-01, so that a text and the same moment
+in a typed column are the same number. Offsets from UTC are left aside: the time is the one on the
+wall.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import date
+from functools import lru_cache
+
+from laconic.data.reading.words import MONTHS
+
+SECOND = 1_000_000
+HOUR, DAY = 3_600 * SECOND, 86_400 * SECOND
+_EPOCH = date(1970, 1, 1).toordinal()
+_TIME = (
+    r"(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}(?:[.,][0-9]+)?))?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?:\s*(?:Z|UTC|GMT)|\s*[+-][0-9]{2}:?(?:[0-9]{2})?)?"
+)
+_THEN = rf"(?:(?:[T\s]|,\s)\s*{_TIME})?"
+_NAME = "|".join(sorted(MONTHS, key=len, reverse=True))
+_DAY_NAME = r"(?:[^\W\d_]{2,10}\.?,?\s+)?"
+_NUMERIC = re.compile(
+    rf"(?P<a>[0-9]{{1,4}})(?P<sign>[-/.\s])(?P<b>[0-9]{{1,2}})(?P=sign)(?P<c>[0-9]{{1,4}}){_THEN}"
+)
+_DAY_FIRST = re.compile(
+    rf"{_DAY_NAME}(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th|er|\.)?[\s\-/.]*(?P<name>{_NAME})\.?"
+    rf"[\s,\-/.]*(?P<year>[0-9]{{4}}|[0-9]{{2}}){_THEN}",
+    re.IGNORECASE,
+)
+_MONTH_FIRST = re.compile(
+    rf"{_DAY_NAME}(?P<name>{_NAME})\.?[\s\-/]*(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?"
+    rf"(?:,\s*|\s+|-)(?P<year>[0-9]{{4}}){_THEN}",
+    re.IGNORECASE,
+)
+_MONTH = re.compile(
+    rf"(?P<name>{_NAME})\.?[\s\-/]*(?P<year>[0-9]{{4}}|[0-9]{{2}})"
+    r"|(?P<y>(?:19|20)[0-9]{2})[-/](?P<mm>[0-9]{2})|(?P<mm2>[0-9]{1,2})/(?P<y2>(?:19|20)[0-9]{2})",
+    re.IGNORECASE,
+)
+_COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ]?([0-9]{2})([0-9]{2})([0-9]{2}))?")
+_CLOCK = re.compile(rf"(?P<minus>-)?(?:(?P<days>[0-9]+)\s*(?:days?|d)?,?\s+)?{_TIME}")
+_LONG_CLOCK = re.compile(r"(?P<minus>-)?(?P<h>[0-9]{2,4}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?")
+_HOURS = {
+    1.0: ("h", "hr", "hrs", "hour", "hours", "heure", "heures", "std", "stunden", "stunde"),
+    24.0: ("d", "day", "days", "j", "jour", "jours", "tag", "tage"),
+    168.0: ("w", "wk", "wks", "week", "weeks", "semaine", "semaines", "woche", "wochen"),
+    1.0 / 60.0: ("m", "min", "mins", "mn", "minute", "minutes", "minuten"),
+    1.0 / 3600.0: ("s", "sec", "secs", "second", "seconds", "seconde", "secondes", "sekunden"),
+}
+_UNIT_HOURS = {unit: hours for hours, units in _HOURS.items() for unit in units}
+_PART = re.compile(r"([0-9]+(?:[.,][0-9]+)?)\s*([^\W\d_]+)\.?,?\s*(?:and\s+|et\s+|und\s+)?")
+_ISO = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?")
+
+ORDERS = ("ymd", "dmy", "mdy", "name", "month", "compact")
+"""How the parts of a date stand: numbers in three orders, a month by name, a month alone, 8 digits.
+"""
+
+
+@lru_cache(maxsize=65_536)
+def date_texts(text: str) -> tuple[tuple[str, int], ...]:
+    """The orders in which a text is a date, and the moment in each.
+
+    >>> [(order, moment / DAY) for order, moment in date_texts("01/02/2024")]
+    [('dmy', 19754.0), ('mdy', 19724.0)]
+    >>> [(order, moment / DAY) for order, moment in date_texts("31.01.24 6:00 PM")]
+    [('dmy', 19753.75)]
+    >>> date_texts("5 apples")
+    ()
+    """
+    found: list[tuple[str, int | None]] = []
+    numeric = _NUMERIC.fullmatch(text)
+    if numeric:
+        a, b, c = numeric["a"], numeric["b"], numeric["c"]
+        time = _time_of(numeric)
+        if len(a) == 4 and len(c) <= 2:
+            found = [("ymd", _days(a, b, c, time))]
+        elif len(a) <= 2 and len(c) in (2, 4):
+            found = [("dmy", _days(c, b, a, time))]
+            if numeric["sign"] != ".":  # nobody writes the month first before a point
+                found.append(("mdy", _days(c, a, b, time)))
+    for named in (_DAY_FIRST.fullmatch(text), _MONTH_FIRST.fullmatch(text)):
+        if named and not found:
+            month = str(MONTHS[named["name"].lower()])
+            found = [("name", _days(named["year"], month, named["day"], _time_of(named)))]
+    if not found:
+        found = [("month", _month(text)), ("compact", _compact(text))]
+    return tuple((order, value) for order, value in found if value is not None)
+
+
+def _days(year: str, month: str, day: str, time: int | None) -> int | None:
+    y = int(year)
+    if len(year) == 2:
+        y += 2000 if y < 69 else 1900  # as POSIX reads two digits
+    m, d = int(month), int(day)
+    if time is None or not (1 <= y <= 9999 and 1 <= m <= 12):
+        return None
+    if not 1 <= d <= calendar.monthrange(y, m)[1]:
+        return None
+    return (date(y, m, d).toordinal() - _EPOCH) * DAY + time
+
+
+def _time_of(found: re.Match[str]) -> int | None:
+    """Since midnight; None for a time that does not exist."""
+    if found["h"] is None:
+        return 0
+    hour, minute = int(found["h"]), int(found["m"])
+    second = float((found["s"] or "0").replace(",", "."))
+    half = (found["half"] or "").lower()[:1]
+    if half:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if half == "p" else 0)
+    if hour > 23 or minute > 59 or second >= 61:
+        return None
+    return (3_600 * hour + 60 * minute) * SECOND + round(second * SECOND)
+
+
+def _month(text: str) -> int | None:
+    found = _MONTH.fullmatch(text)
+    if not found:
+        return None
+    year = found["year"] or found["y"] or found["y2"]
+    month = found["mm"] or found["mm2"] or str(MONTHS[found["name"].lower()])
+    return _days(year, month, "1", 0)
+
+
+def _compact(text: str) -> int | None:
+    found = _COMPACT.fullmatch(text)
+    if not found or not 1900 <= int(found[1]) <= 2100:
+        return None
+    hour, minute, second = (int(part or 0) for part in found.groups()[3:])
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    time = (3_600 * hour + 60 * minute + second) * SECOND
+    return _days(found[1], found[2], found[3], time)
+
+
+def clock_text(text: str) -> tuple[int, bool] | None:
+    """A clock time or a duration, and whether it may be a time of day.
+
+    >>> clock_text("12:30") == (12.5 * HOUR, True), clock_text("1:7")
+    (True, None)
+    >>> [clock_text(text)[0] / HOUR for text in ("1 day, 02:00", "1h 15min", "PT90M", "30:00:00")]
+    [26.0, 1.25, 1.5, 30.0]
+    """
+    found = _CLOCK.fullmatch(text)
+    if found:
+        time = _time_of(found)
+        if time is None:
+            return _long_clock(text)
+        time += DAY * int(found["days"] or 0)
+        plain = found["days"] is None and found["minus"] is None
+        return (-time if found["minus"] else time), plain
+    return _long_clock(text) or _in_units(text)
+
+
+def _long_clock(text: str) -> tuple[int, bool] | None:
+    found = _LONG_CLOCK.fullmatch(text)
+    if not found or int(found["m"]) > 59 or int(found["s"] or 0) > 59:
+        return None
+    time = (3_600 * int(found["h"]) + 60 * int(found["m"]) + int(found["s"] or 0)) * SECOND
+    return (-time if found["minus"] else time), False
+
+
+def _in_units(text: str) -> tuple[int, bool] | None:
+    iso = _ISO.fullmatch(text)
+    if iso and any(iso.groups()):
+        parts = [float(part or 0) for part in iso.groups()]
+        hours = parts[0] * 24 + parts[1] + parts[2] / 60 + parts[3] / 3600
+        return round(hours * HOUR), False
+    hours, at = 0.0, 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if not part or part[2].lower() not in _UNIT_HOURS:
+            return None
+        hours += float(part[1].replace(",", ".")) * _UNIT_HOURS[part[2].lower()]
+        at = part.end()
+    return (round(hours * HOUR), False) if at else None

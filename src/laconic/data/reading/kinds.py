@@ -1,0 +1,402 @@
+"""Which kind a column has, from the summary of its cells and the habits of the whole table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from laconic.data.reading.column import ColumnReading, Kind
+from laconic.data.reading.dates import DAY
+from laconic.data.reading.evidence import TYPED, Calendar, Evidence, Sort, Texts
+from laconic.data.reading.words import CURRENCIES, NOTHING_KNOWN, PERCENT, YES_NO
+from laconic.data.tables.kinds import shown
+
+ODD_SHARE = 0.02
+"""Share of cells that may be unlike all others and be taken for missing. By convention."""
+ODD_TEXTS = 10
+"""Different texts among them; words that say "nothing known" are not counted. By convention."""
+LEAST_ROWS = 20
+"""Rows below which no column is taken for an identifier, or one odd cell for missing."""
+DISTINCT_SHARE = 0.9
+"""Share of different values from which texts tell one row from another and nothing else."""
+RUNNING = 2.0
+"""Whole numbers, all different, in a range of at most so many times the rows: row numbers.
+
+As many numbers drawn at random from such a range would repeat one cell in five.
+"""
+TEXT_WORDS = 3.0
+"""Words in the mean cell from which different texts are sentences and no names."""
+FEWEST_DATES = 5
+"""Different numbers of eight digits from which a column of them is one of dates."""
+FEWEST_GROUPS = 50
+"""Different values from which a column called an id is one though they repeat."""
+MANY_LEVELS = 100
+"""Levels of a category from which it is worth a word, if they are a tenth of the rows too."""
+
+_ID_WORDS = frozenset(["id", "ids", "uuid", "guid", "pk", "rowid", "rownames"])
+_NUMBER_WORDS = _ID_WORDS | {"key", "nr", "number"}
+_FIRST = {"dmy": "the day first", "mdy": "the month first"}
+_SIGNS = {".": "point", ",": "comma"}
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How the table writes numbers and dates where a column alone does not say."""
+
+    decimal: str = "."
+    order: str = "dmy"
+
+    @staticmethod
+    def of(columns: Sequence[Evidence]) -> Habits:
+        """From the columns that leave no doubt; a point and the day first where none does."""
+        signs = {sign for sign in map(_clear_sign, columns) if sign}
+        orders = {order for order in map(_clear_order, columns) if order}
+        return Habits("," if signs == {","} else ".", "mdy" if orders == {"mdy"} else "dmy")
+
+
+def _clear_sign(evidence: Evidence) -> str:
+    return _clear(_sign_counts(evidence.sorts), evidence.n_filled)
+
+
+def _clear_order(evidence: Evidence) -> str:
+    return _clear({o: _n_order(evidence, o) for o in ("dmy", "mdy")}, evidence.n_filled)
+
+
+def _clear(counts: Mapping[str, int], n_filled: int) -> str:
+    """The one of two ways that reads nearly all cells, and more of them than the other."""
+    best = max(counts, key=lambda way: counts[way])
+    tie = len(set(counts.values())) == 1
+    return "" if tie or counts[best] < (1 - ODD_SHARE) * n_filled else best
+
+
+def _sign_counts(sorts: Mapping[Sort, Texts]) -> dict[str, int]:
+    """Cells that are numbers with either decimal sign."""
+    both = sum(texts.cells for sort, texts in sorts.items() if sort.says in ("=", "?"))
+    return {
+        sign: both + sum(texts.cells for sort, texts in sorts.items() if sort.says == sign)
+        for sign in ".,"
+    }
+
+
+def _n_order(evidence: Evidence, order: str) -> int:
+    return sum(texts.cells for sort, texts in evidence.sorts.items() if order in sort.orders)
+
+
+@dataclass(frozen=True)
+class Odd:
+    """Cells that a reading cannot read: how many, and which texts."""
+
+    cells: int = 0
+    texts: Mapping[str, int] = field(default_factory=dict)
+    full: bool = False
+    """Whether there are more texts than those kept."""
+
+    @staticmethod
+    def of(evidence: Evidence, kept: Callable[[Sort], bool]) -> Odd:
+        """Those of the sorts that ``kept`` refuses, and of sorts that the summary dropped."""
+        texts: dict[str, int] = {}
+        full, fine = False, 0
+        for sort, own in evidence.sorts.items():
+            if kept(sort):
+                fine += own.cells
+            else:
+                texts |= own.kept
+                full = full or own.full
+        cells = evidence.n_filled - fine
+        return Odd(cells, texts, full or cells > sum(texts.values()))
+
+    def few(self, n_filled: int) -> bool:
+        """Whether the odd cells are few, or say clearly that nothing is known: they are missing."""
+        known = {text: n for text, n in self.texts.items() if text.lower() in NOTHING_KNOWN}
+        rest, fine = self.cells - sum(known.values()), n_filled - self.cells
+        if self.full or not fine or len(self.texts) - len(known) > ODD_TEXTS:
+            return False
+        if rest == 0:
+            return fine >= min(LEAST_ROWS, self.cells)
+        allowed = max(1 if n_filled >= LEAST_ROWS else 0, int(ODD_SHARE * n_filled))
+        return rest <= allowed and fine >= self.cells
+
+    def sentence(self, n_filled: int, what: str) -> str:
+        if not self.cells:
+            return ""
+        some = ", ".join(shown(text) for text in sorted(self.texts)[:4])
+        many = len(self.texts) > 1 or self.full
+        more = ", ..." if len(self.texts) > 4 or self.full else ""
+        return (
+            f"; {n_filled - self.cells:,} of {n_filled:,} cells are {what}, {some}{more} "
+            f"{'are' if many else 'is'} taken for missing"
+        )
+
+
+Found = tuple[Odd, ColumnReading | None]
+_NOTHING: Found = (Odd(), None)
+
+
+def decide(name: str, evidence: Evidence, habits: Habits) -> ColumnReading:
+    """The kind of a column.
+
+    >>> from laconic.data.reading.evidence import evidence_of
+    >>> from laconic.data.reading.raw import raw_column
+    >>> cells = ["1,5", "2,25", "3,0"] * 10 + ["unknown"]
+    >>> found = decide("size", evidence_of(raw_column(cells, "size")), Habits())
+    >>> found.kind, found.decimal, found.missing
+    ('number', ',', ('unknown',))
+    """
+    filled = evidence.n_filled
+    if not filled:
+        return ColumnReading(name, "empty", "no cell has a value; left out", True)
+    if evidence.n_distinct == 1 and not evidence.n_missing:
+        return ColumnReading(name, "constant", f"all {filled:,} cells are equal; left out", True)
+    if evidence.form == "truth":
+        return ColumnReading(name, "yes/no", "yes or no")
+    if evidence.form == "spans":
+        return ColumnReading(name, "duration", "duration, in hours", True)
+    if evidence.form == "clock":
+        return ColumnReading(name, "time", "time of day, in hours", True)
+    if evidence.form == "moments":
+        return dates(name, evidence, TYPED, Odd())
+    if evidence.form == "numbers":
+        if evidence.n_compact == filled and evidence.n_distinct >= FEWEST_DATES:
+            return dates(name, evidence, "compact", Odd())
+        return _identifier(name, evidence) or ColumnReading(name, "number", "number")
+    if evidence.declared:
+        return names(name, evidence)
+    return (
+        yes_no(name, evidence)
+        or code(name, evidence)
+        or _least_odd(name, evidence, habits)
+        or names(name, evidence)
+    )
+
+
+def _least_odd(name: str, evidence: Evidence, habits: Habits) -> ColumnReading | None:
+    """Dates, numbers or clock times, whichever leaves the fewest cells unread."""
+    found = [
+        (odd.cells, reading)
+        for odd, reading in (
+            dates_of_texts(name, evidence, habits),
+            number(name, evidence, habits),
+            clock(name, evidence),
+        )
+        if reading is not None and odd.few(evidence.n_filled)
+    ]
+    return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def yes_no(name: str, evidence: Evidence) -> ColumnReading | None:
+    texts = [text for own in evidence.sorts.values() for text in own.kept]
+    if any(own.full for own in evidence.sorts.values()) or len(texts) > 8:
+        return None
+    said = {text.lower() for text in texts}
+    words = [pair for pair in YES_NO if min(map(len, pair)) > 1]
+    yes, no = ({pair[k] for pair in words} for k in (0, 1))
+    mixed = said <= yes | no and bool(said & yes) and bool(said & no)
+    if not mixed and not any(said == set(pair) for pair in YES_NO):
+        return None
+    return ColumnReading(name, "yes/no", f"yes or no ({', '.join(sorted(texts))})")
+
+
+def code(name: str, evidence: Evidence) -> ColumnReading | None:
+    """Whole numbers, some with leading zeros: 01322 is no number."""
+    widths = {sort.digits for sort in evidence.sorts if sort.digits}
+    odd = Odd.of(evidence, lambda sort: sort.digits > 0)
+    if not any(sort.padded for sort in evidence.sorts) or not odd.few(evidence.n_filled):
+        return None
+    if evidence.n_distinct >= DISTINCT_SHARE * evidence.n_filled >= DISTINCT_SHARE * LEAST_ROWS:
+        return _left_out_id(name, evidence, "codes")
+    said = f"code with leading zeros ({evidence.n_distinct:,} different)"
+    width = widths.pop() if len(widths) == 1 else 0
+    return ColumnReading(name, "code", said, True, width=width)
+
+
+def number(name: str, evidence: Evidence, habits: Habits, decimal: str = "") -> Found:
+    """Numbers as people write them; ``decimal`` is the sign, where it is known."""
+    counts = _sign_counts(evidence.sorts)
+    unclear = [own for sort, own in evidence.sorts.items() if sort.says == "?"]
+    doubt = ""
+    if not decimal:
+        decimal = max(counts, key=lambda sign: (counts[sign], sign == "."))
+        if counts["."] == counts[","] and unclear:
+            decimal = _settled(evidence, habits)
+            example = min(min(own.kept) for own in unclear)
+            doubt = f"; {example} is read with a decimal {_SIGNS[decimal]}"
+    unit = _common_unit(evidence)
+    if unit is None:
+        return _NOTHING
+
+    def kept(sort: Sort) -> bool:
+        # a share without its sign would be a hundred times another number
+        unit_fits = sort.unit == unit or (not sort.unit and unit != PERCENT)
+        return sort.says in ("=", "?", decimal) and unit_fits
+
+    odd = Odd.of(evidence, kept)
+    marks = [sort for sort in evidence.sorts if kept(sort)]
+    plain = decimal == "." and not unit and not any(s.bound or s.says == "?" for s in marks)
+    if plain and not odd.cells and _identifier(name, evidence):
+        return odd, _identifier(name, evidence)
+    said = "number" + _written(decimal, unit, marks) + doubt + _bounds(evidence, marks)
+    return odd, ColumnReading(
+        name,
+        "number",
+        said + odd.sentence(evidence.n_filled, "numbers"),
+        not plain or bool(odd.cells),
+        decimal=decimal,
+        unit=unit,
+        missing=tuple(sorted(odd.texts)),
+    )
+
+
+def _settled(evidence: Evidence, habits: Habits) -> str:
+    """The decimal sign of texts such as 1,234, none of which says it."""
+    texts = [t for sort, own in evidence.sorts.items() if sort.says == "?" for t in own.kept]
+    signs = {sign for text in texts for sign in ".," if sign in text}
+    large = any(sort.digits > 3 for sort in evidence.sorts)
+    if large and len(signs) == 1:  # 1234 beside 1,234: thousands are not marked here
+        return signs.pop()
+    return habits.decimal
+
+
+def _common_unit(evidence: Evidence) -> str | None:
+    """The unit of nearly all cells that have one; None where several are mixed."""
+    units: dict[str, int] = {}
+    for sort, own in evidence.sorts.items():
+        if sort.says and sort.unit:
+            units[sort.unit] = units.get(sort.unit, 0) + own.cells
+    if not units:
+        return ""
+    unit = max(sorted(units), key=lambda own: units[own])
+    others = sum(units.values()) - units[unit]
+    return unit if others <= ODD_SHARE * evidence.n_filled else None
+
+
+def _written(decimal: str, unit: str, sorts: list[Sort]) -> str:
+    said = ""
+    if unit:
+        said += " in percent" if unit == PERCENT else f" in {unit}"
+    if decimal == "," and any(sort.says in (",", "?") for sort in sorts):
+        said += " with a decimal comma"
+    return said
+
+
+def _bounds(evidence: Evidence, sorts: list[Sort]) -> str:
+    bounds = [evidence.sorts[sort] for sort in sorts if sort.bound]
+    if not bounds:
+        return ""
+    example = min(min(own.kept) for own in bounds)
+    return f"; {sum(own.cells for own in bounds):,} bounds such as {example} are read as the number"
+
+
+def dates_of_texts(name: str, evidence: Evidence, habits: Habits, order: str = "") -> Found:
+    """Dates in the order that reads most cells, or in the one that is known."""
+    counts = {own: _n_order(evidence, own) for own in evidence.calendars}
+    if not counts or evidence.n_distinct < 2 or (order and order not in counts):
+        return _NOTHING
+    best = order or max(sorted(counts), key=lambda own: (counts[own], own == habits.order))
+    if best == "compact" and not order and evidence.n_distinct < FEWEST_DATES:
+        return _NOTHING
+    odd = Odd.of(evidence, lambda sort: best in sort.orders)
+    return odd, dates(name, evidence, best, odd)
+
+
+def dates(name: str, evidence: Evidence, order: str, odd: Odd) -> ColumnReading:
+    """A column of moments, and the parts that say something."""
+    calendar = evidence.calendars[order]
+    kind: Kind = "date-time" if calendar.timed else "date"
+    said = kind + (f", {_FIRST[order]}" if order in _FIRST else "")
+    other = {"dmy": "mdy", "mdy": "dmy"}.get(order)
+    if other and _n_order(evidence, order) == _n_order(evidence, other):
+        said += f" (no cell tells; --as '{name}=date-{other}' changes it)"
+    return ColumnReading(
+        name,
+        kind,
+        said + odd.sentence(evidence.n_filled, "dates"),
+        True,
+        order=order,
+        parts=date_parts(calendar, order),
+        missing=tuple(sorted(odd.texts)),
+    )
+
+
+def date_parts(calendar: Calendar, order: str) -> tuple[str, ...]:
+    """Days, and what days do not say: weekday, month of several years, hour."""
+    parts = ["days"]
+    # dates that all are the first of a month stand for the month
+    if order != "month" and calendar.weekdays.bit_count() > 1 and calendar.days.bit_count() > 1:
+        parts.append("weekday")
+    if calendar.last - calendar.first > 366 * DAY and calendar.months.bit_count() > 1:
+        parts.append("month")
+    if calendar.timed and calendar.hours.bit_count() > 1:
+        parts.append("hour")
+    return tuple(parts)
+
+
+def clock(name: str, evidence: Evidence) -> Found:
+    odd = Odd.of(evidence, lambda sort: bool(sort.clock))
+    day = all(sort.clock == "day" for sort in evidence.sorts if sort.clock)
+    kind: Kind = "time" if day else "duration"
+    said = ("time of day" if day else "duration") + ", in hours"
+    said += odd.sentence(evidence.n_filled, "times" if day else "durations")
+    return odd, ColumnReading(name, kind, said, True, missing=tuple(sorted(odd.texts)))
+
+
+def _identifier(name: str, evidence: Evidence) -> ColumnReading | None:
+    """Whole numbers that tell rows apart: row numbers, or numbers that are called so."""
+    span, filled = evidence.span, evidence.n_filled
+    if span is None or not span.whole or filled < LEAST_ROWS:
+        return None
+    different = evidence.n_distinct >= DISTINCT_SHARE * filled
+    if different and span.high - span.low <= RUNNING * filled:
+        return _left_out_id(name, evidence, "whole numbers that run like row numbers")
+    if different and called_id(name, _NUMBER_WORDS):
+        return _left_out_id(name, evidence, "whole numbers")
+    return _repeated_id(name, evidence)
+
+
+def names(name: str, evidence: Evidence) -> ColumnReading:
+    """Categories, sentences, or texts that tell rows apart."""
+    distinct, filled = evidence.n_distinct, evidence.n_filled
+    if filled >= LEAST_ROWS:
+        words = evidence.n_words / filled
+        if words >= TEXT_WORDS and distinct >= 0.5 * filled and not evidence.declared:
+            said = f"text of {words:.0f} words, {distinct:,} different; left out"
+            return ColumnReading(name, "text", said, True)
+        if distinct >= DISTINCT_SHARE * filled:
+            return _left_out_id(name, evidence, _what_texts(evidence))
+        repeated = None if evidence.declared else _repeated_id(name, evidence)
+        if repeated is not None:
+            return repeated
+    many = distinct > 0.1 * filled and distinct > MANY_LEVELS
+    return ColumnReading(name, "category", f"category ({distinct:,} different)", many)
+
+
+def _what_texts(evidence: Evidence) -> str:
+    """What texts that are all different are; amounts in two currencies are worth a word."""
+    units = sorted({sort.unit for sort in evidence.sorts if sort.unit in CURRENCIES})
+    if len(units) > 1:
+        return f"amounts in {' and '.join(units)}, which cannot be compared,"
+    return "texts"
+
+
+def _repeated_id(name: str, evidence: Evidence) -> ColumnReading | None:
+    """Texts or whole numbers called an id, each on a few rows: of a customer, a patient."""
+    distinct, filled = evidence.n_distinct, evidence.n_filled
+    if not called_id(name) or distinct < FEWEST_GROUPS or distinct < 0.02 * filled:
+        return None
+    said = f"identifier, each of {distinct:,} values on {filled / distinct:.1f} rows; left out"
+    return ColumnReading(name, "id", said, True)
+
+
+def _left_out_id(name: str, evidence: Evidence, what: str) -> ColumnReading:
+    said = f"{evidence.n_distinct:,} different {what} in {evidence.n_filled:,} cells; left out"
+    return ColumnReading(name, "id", said, True)
+
+
+def called_id(name: str, words: frozenset[str] = _ID_WORDS) -> bool:
+    """Whether the last word of the name says "identifier".
+
+    >>> called_id("customerID"), called_id("patient_id"), called_id("id of the plan")
+    (True, True, False)
+    """
+    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)
+    return bool(found) and found[-1].lower() in words
