@@ -61,6 +61,19 @@ ORDERS = ("ymd", "dmy", "mdy", "name", "month", "compact")
 """
 
 
+def may_be_date(shape: str) -> bool:
+    """Whether a text of this shape, its digits all alike, could be a date."""
+    forms = (_NUMERIC, _DAY_FIRST, _MONTH_FIRST, _COMPACT)
+    if any(form.fullmatch(shape) for form in forms):
+        return True
+    return any(_MONTH.fullmatch(shape.replace("1111", year)) for year in ("1111", "1911"))
+
+
+def may_be_clock(shape: str) -> bool:
+    """Whether a text of this shape could be a clock time or a duration."""
+    return _CLOCK.fullmatch(shape) is not None or clock_text(shape) is not None
+
+
 @lru_cache(maxsize=65_536)
 def date_texts(text: str) -> tuple[tuple[str, int], ...]:
     """The orders in which a text is a date, and the moment in each.
@@ -83,10 +96,10 @@ def date_texts(text: str) -> tuple[tuple[str, int], ...]:
             found = [("dmy", _days(c, b, a, time))]
             if numeric["sign"] != ".":  # nobody writes the month first before a point
                 found.append(("mdy", _days(c, a, b, time)))
-    for named in (_DAY_FIRST.fullmatch(text), _MONTH_FIRST.fullmatch(text)):
-        if named and not found:
-            month = str(MONTHS[named["name"].lower()])
-            found = [("name", _days(named["year"], month, named["day"], _time_of(named)))]
+    named = None if numeric else _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
+    if named:
+        month = str(MONTHS[named["name"].lower()])
+        found = [("name", _days(named["year"], month, named["day"], _time_of(named)))]
     if not found:
         found = [("month", _month(text)), ("compact", _compact(text))]
     return tuple((order, value) for order, value in found if value is not None)

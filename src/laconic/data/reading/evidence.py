@@ -10,14 +10,22 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Keys
-from laconic.data.reading.dates import DAY, HOUR, clock_text, date_texts
-from laconic.data.reading.numbers import number_text
+from laconic.data.reading.dates import (
+    DAY,
+    HOUR,
+    clock_text,
+    date_texts,
+    may_be_clock,
+    may_be_date,
+)
+from laconic.data.reading.numbers import may_be_number, number_text
 from laconic.data.reading.raw import RawColumn
 from laconic.data.row_keys import number_keys, text_key
 
@@ -156,7 +164,8 @@ class Evidence:
         """Distinct values, about, beyond :data:`DISTINCT`."""
         if len(self.hashes) < DISTINCT:
             return len(self.hashes)
-        return round((DISTINCT - 1) / (float(self.hashes[-1]) / 2.0**64))
+        about = round((DISTINCT - 1) / (float(self.hashes[-1]) / 2.0**64))
+        return min(about, self.n_filled)
 
     def __add__(self, other: Evidence) -> Evidence:
         if self.form and other.form and self.form != other.form:
@@ -241,9 +250,21 @@ def _of_texts(column: RawColumn, codes: NDArray[np.int64], base: Evidence) -> Ev
     )  # fmt: skip
 
 
+@lru_cache(maxsize=4_096)
+def _possible(shape: str) -> tuple[bool, bool, bool]:
+    """What texts of a shape could be: a column has few shapes, and many texts of each."""
+    return may_be_number(shape), may_be_date(shape), may_be_clock(shape)
+
+
+_ALIKE = str.maketrans("0123456789", "1111111111")
+
+
 def sort_of(text: str, moments: dict[str, list[int]], numbers: list[float]) -> Sort:
     """What the text could be; moments and plain numbers are noted where they are found."""
-    number, dates, clock = number_text(text), date_texts(text), clock_text(text)
+    may = _possible(text.translate(_ALIKE))
+    number = number_text(text) if may[0] else None
+    dates = date_texts(text) if may[1] else ()
+    clock = clock_text(text) if may[2] else None
     for order, moment in dates:
         moments.setdefault(order, []).append(moment)
     if number is not None and not number.unit and number.point is not None:

@@ -53,6 +53,11 @@ class NumberText:
         return "=" if self.point == self.comma else "?"
 
 
+def may_be_number(shape: str) -> bool:
+    """Whether a text of this shape, its digits all alike, could be a number."""
+    return _NUMBER.fullmatch(shape) is not None or is_plain_number(shape)
+
+
 def number_text(text: str) -> NumberText | None:
     """The number that a text names, or None.
 
