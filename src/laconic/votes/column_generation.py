@@ -109,6 +109,7 @@ class CqBoost:
             "mean_margin": mean / total if total else 0.0,
             "c_bound": MarginMoments(mean, second).c_bound(),
             "penalty": penalty,
+            "theta": 1.0 / total if total else np.nan,
             "first_entered": int(self.entered[0]) if len(self.entered) else -1,
         }
         value = second / (total * total) if total else np.inf

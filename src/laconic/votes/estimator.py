@@ -25,7 +25,14 @@ from laconic.core.folds import folds_of, seed_of
 from laconic.core.forms import AdditiveScore
 from laconic.core.links import probabilities, rounded_votes, vote_log_odds
 from laconic.votes.criterion import PacBayesBound, pac_bayes_bounds
-from laconic.votes.fit import FittedVote, calibration_of, fit_best_option, fit_tandem, trust_of
+from laconic.votes.fit import (
+    FittedVote,
+    VoteDual,
+    calibration_of,
+    fit_best_option,
+    fit_tandem,
+    trust_of,
+)
 from laconic.votes.form import vote_form
 from laconic.votes.problem import Program
 from laconic.votes.programs import BoxProgram, MomentProgram
@@ -279,6 +286,36 @@ class MomentVoteClassifier(VoteClassifier):
         self.mu_unit = mu_unit
         self.delta = delta
 
+    def _publish(self) -> None:
+        super()._publish()
+        self.beta_ = np.array([vote.beta for vote in self.votes_])
+
+    def dual(self, X: Any, y: Any, sample_weight: Any = None) -> list[VoteDual]:
+        """The dual of each vote at the rows that it was fitted on: α, β and the largest edge.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as given to ``fit``
+
+        Returns
+        -------
+        list of VoteDual
+            One for each vote, with one α for each row (zero for a row of weight zero).
+        """
+        check_is_fitted(self, "votes_")
+        if np.isnan(self.beta_).any():
+            raise ValueError(
+                "This vote has no dual over its rows: trees are weighed on rows out of bag, other "
+                "ones for each pair, and voters without a mean margin are not weighed at all."
+            )
+        weight = self._read_weight(sample_weight, len(y))
+        scores, labels = self._scores(X), np.asarray(y)
+        share = weight / weight.sum()
+        return [
+            vote.dual(np.where(labels == self.classes_[k], 1.0, -1.0) * scores[:, i], share)
+            for i, (k, vote) in enumerate(zip(self._classes_that_vote(), self.votes_, strict=True))
+        ]
+
     def _mean_margin(self) -> dict[str, Any]:
         """How the program fixes its mean margin; the slides' form has no mu to choose."""
         return {
@@ -344,6 +381,8 @@ class CqBoostClassifier(MomentVoteClassifier):
         On the training rows (out of bag for forests).
     duality_gap_ : ndarray of shape (n_votes,)
         Excess of the second moment over the best vote of the same mean margin, at most.
+    beta_ : ndarray of shape (n_votes,)
+        Multiplier of the mean margin in the dual, whose α are given by :meth:`dual`.
     classes_, n_features_in_, feature_names_in_
 
     References

@@ -32,6 +32,27 @@ Fold = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True)
+class VoteDual:
+    """A point of the dual of least second moment at a mean margin mu.
+
+    With shares p_i of the rows (1/m without weights) and A_ij = y_i h_j(x_i) the program is
+    min Σ p_i γ_i² over γ = Aq, p'γ >= mu, q >= 0, Σq = 1, and its dual
+
+        max -¼ Σ α_i²/p_i - ½ β Σ α_i - ¼ β² - β mu - ν  subject to  A'α <= ν, β <= 0,
+
+    that of the slides (where Σq is free, and ν = 0) with weights and the multiplier of Σq = 1. At
+    the optimum α_i = 2 p_i (θ - γ_i) and β = -2θ: rows of small margin have a positive weight, the
+    others a negative one. ``nu`` is the largest edge A_j'α of a voter; quasi-uniform votes have
+    Σ_j |A_j'α| / n there. ``value`` is the dual's, the second moment less the duality gap.
+    """
+
+    alpha: Floats
+    beta: float
+    nu: float
+    value: float
+
+
+@dataclass(frozen=True)
 class FittedVote:
     """A majority vote: voters, their weights (a distribution) and what is known about it.
 
@@ -57,6 +78,19 @@ class FittedVote:
     stages: tuple[tuple[Any, Floats], ...] = ()
     curve: Curve = field(default_factory=dict)
     tandem: bool = False
+    theta: float = np.nan
+
+    @property
+    def beta(self) -> float:
+        """Multiplier of the mean margin in the dual of the slides; NaN where there is none."""
+        return -2.0 * self.theta
+
+    def dual(self, margins: Floats, share: Floats) -> VoteDual:
+        """The dual point at the margins of the training rows, whose shares sum to one."""
+        alpha = 2.0 * share * (self.theta - margins)
+        first, second = self.moments.first, self.moments.second
+        nu = self.duality_gap - 2.0 * second + 2.0 * self.theta * first
+        return VoteDual(alpha, self.beta, nu, second - self.duality_gap)
 
     def scores(self, table: Any, raw: Any) -> Floats:
         """The vote Σ q_j h_j(x), in [-1, 1]."""
@@ -117,7 +151,10 @@ def fit_vote_at(
     slope, intercept = None, 0.0
     if calibrate:
         slope, intercept = calibration(rows.held_out(program, chosen))
-    parked = float(chosen.solution.details.get("parked", 0.0)) > 0.0
+    details = chosen.solution.details
+    parked = float(details.get("parked", 0.0)) > 0.0
+    # out-of-bag moments are means over other rows for every pair: no dual vector of the rows
+    theta = float(details.get("theta", np.nan)) if problem.most is None else np.nan
     return FittedVote(
         rows.pick(chosen.columns, np.sign(q)),
         np.abs(q),
@@ -138,6 +175,7 @@ def fit_vote_at(
             for columns, w in chosen.stages
         ),
         chosen.curve,
+        theta=theta,
     )
 
 

@@ -157,7 +157,13 @@ def why_stopped(status: int, gap: float, target: float) -> WhyStopped:
     return "max_iter" if status == OUT_OF_SWEEPS else "stalled"
 
 
-def _solution(state: ActiveSet, status: int, tol: float, first: Floats, **more: Any) -> Solution:
+def _solution(
+    state: ActiveSet, status: int, tol: float, first: Floats, share: float = 1.0, **more: Any
+) -> Solution:
+    """The vote of a state whose linear term is ``share`` of ``first``, with its certificate.
+
+    ``theta`` is half the multiplier of the mean margin in the scale of q = w/Σ|w|.
+    """
     weights = state.weights.copy()
     total = np.abs(weights).sum()
     gap = moment_gap(state.slopes(), weights, state.lower, state.upper)
@@ -167,6 +173,7 @@ def _solution(state: ActiveSet, status: int, tol: float, first: Floats, **more: 
     details = {
         "mean_margin": margin,
         "c_bound": MarginMoments(margin, second).c_bound(),
+        "theta": share / total if total > 0 else np.nan,
         **more,
     }
     # the stop rule bounds every slope by tol, so the gap it stands for is 4 tol/Σ|w|
@@ -298,7 +305,7 @@ def _below_least_squares(state: ActiveSet, first: Floats, mu: float, tol: float)
     status = rest.minimise(-1.0, tol=tol)
     margin = _mean_margin(first, rest.weights)
     if status == OPTIMAL and margin >= mu:
-        return _solution(rest, status, tol, first, penalty=-np.inf, parked=0.0)
+        return _solution(rest, status, tol, first, 0.0, penalty=-np.inf, parked=0.0)
     return _at_margin(state, first, mu, tol, -1.0, 0.0, lambda t: (1.0 + t, t))
 
 
@@ -353,8 +360,9 @@ def _at_margin(
         status = STALLED  # the gap decides
     # mixtures may hold a voter and its complement, whose votes cancel
     parked = 1.0 - mu / _mean_margin(first, state.weights)
+    share, penalty = program(t)
     return _solution(
-        state, status, tol, first, penalty=program(t)[1], parked=0.0 if parked < 1e-9 else parked
+        state, status, tol, first, share, penalty=penalty, parked=0.0 if parked < 1e-9 else parked
     )
 
 
@@ -415,9 +423,7 @@ def _box_at(
     state: ActiveSet, first: Floats, mu: float, size: Floats, tol: float, largest: float
 ) -> Solution:
     if mu >= largest * (1.0 - 1e-12):
-        w = size * np.sign(first)
-        second = float(w @ state.gram @ w)
-        return Solution(w, second, 0.0, 0, "gap", {"mean_margin": largest})
+        return _box_at_its_end(state.gram, first, size, tol)
     # the unbounded solution is inside the box when θ is small enough: then any θ gives mu
     low, high, theta = 0.0, np.inf, 1.0
     status = 0
@@ -442,7 +448,26 @@ def _box_at(
     gap = max(0.0, gap)
     second = float(w @ state.gram @ w)
     why = why_stopped(status, gap, max(4.0 * theta * tol, 1e-7 * second))
-    return Solution(w, second, gap, state.sweeps, why, {"mean_margin": float(first @ w)})
+    details = {"mean_margin": float(first @ w), "theta": theta}
+    return Solution(w, second, gap, state.sweeps, why, details)
+
+
+def _box_at_its_end(gram: Floats, first: Floats, size: Floats, tol: float) -> Solution:
+    """The largest mean margin: voters that have one are at their bounds, the others choose."""
+    idle = np.abs(first) <= ROUNDING * np.abs(first).max()
+    w = np.where(idle, 0.0, size * np.sign(first))
+    rest = ActiveSet(gram[np.ix_(idle, idle)], -gram[idle] @ w, -size[idle], size[idle])
+    status = rest.minimise(0.0, tol=tol)
+    w[idle] = rest.weights
+    pull = gram @ w
+    # the least multiplier under which no voter leaves its bound
+    theta = float(np.max(pull[~idle] / first[~idle], initial=0.0))
+    gap = max(0.0, 2.0 * float(size[idle] @ np.abs(pull[idle]) + pull[idle] @ w[idle]))
+    second = float(w @ pull)
+    why = why_stopped(status, gap, max(4.0 * tol, 1e-7 * second))
+    return Solution(
+        w, second, gap, rest.sweeps, why, {"mean_margin": float(first @ w), "theta": theta}
+    )
 
 
 def _rescale_box(state: ActiveSet, bound: Floats) -> None:
