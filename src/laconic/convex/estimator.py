@@ -248,7 +248,7 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
         self.n_support_ = np.bincount(codes[self.support_], minlength=len(self.classes_))
         # a gray zone's scores are cut at its centre: no longer log-odds
         plain = self.loss == "logistic"
-        link = ("logit" if len(found) == 1 else "ovr-logit") if plain else "identity"
+        link = ("logit" if len(found) == 1 else "ovr") if plain else "identity"
         self._store_form(tuple(self.classes_), self.intercept_, link)
 
     def decision_function(self, X: Any) -> Floats:

@@ -1,14 +1,12 @@
 """Compiled loop of sequential minimal optimisation: two multipliers at a time.
 
-Rows are described by arrays: ``family`` 0 is the truncated logistic loss (target y, weight s,
-height a of the kink, its position t), 1 a loss whose score is t - k beta, 2 the exponential loss.
 ``response`` is the score at which a row's slope is -beta, and how fast it falls with beta.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -24,6 +22,58 @@ BARRIER = 1e3
 _CHUNK = 512
 UP, DOWN, STIFF, GAIN, ENDS = 0, 1, 2, 3, 4
 """Rows of the loop's table: what may grow, what may fall, own curvatures, gains, two scalars."""
+
+
+class Rows(NamedTuple):
+    """Rows by arrays, and the box low <= beta <= high of their multipliers.
+
+    ``family`` 0 is the truncated logistic loss (target y, weight s, height a of the kink, its
+    position t), 1 a loss whose score is t - k beta, 2 the exponential loss.
+    """
+
+    family: int
+    y: Floats
+    s: Floats
+    a: Floats
+    t: Floats
+    k: Floats
+    low: Floats
+    high: Floats
+
+
+class Dual(NamedTuple):
+    """Multipliers, their scores f, and the response h to each multiplier with its fall."""
+
+    beta: Floats
+    f: Floats
+    h: Floats
+    fall: Floats
+
+
+class Cache(NamedTuple):
+    """Kernel rows by slot: whose row a slot holds, which slot holds a row, when it was used last.
+
+    ``clock`` counts steps and slots filled; row i is exp(left_i right) where there are factors.
+    """
+
+    table: NDArray[Any]
+    slot: Ints
+    owner: Ints
+    stamp: Ints
+    clock: Ints
+    left: Single
+    right: Single
+
+
+class Desk(NamedTuple):
+    """Five rows to work in, in single or double precision, and the same memory as whole numbers.
+
+    ``mask`` is the largest of these whole numbers.
+    """
+
+    table: NDArray[Any]
+    words: NDArray[Any]
+    mask: Any
 
 
 @njit(cache=True, inline="always")
@@ -42,29 +92,31 @@ def response(
     return y * (math.log1p(-al) - math.log(al)), 1.0 / (s * al * (1.0 - al))
 
 
+@njit(cache=True, inline="always")
+def response_of(rows: Rows, i: int, beta: float) -> tuple[float, float]:
+    return response(rows.family, rows.y[i], rows.s[i], rows.a[i], rows.t[i], rows.k[i], beta)
+
+
 @njit(cache=True)
-def responses(
-    family: int, y: Floats, s: Floats, a: Floats, t: Floats, k: Floats, beta: Floats,
-    h: Floats, fall: Floats,
-) -> None:  # fmt: skip
+def responses(rows: Rows, beta: Floats, h: Floats, fall: Floats) -> None:
     """Fill scores and their falls for every row."""
     for i in range(beta.shape[0]):
-        h[i], fall[i] = response(family, y[i], s[i], a[i], t[i], k[i], beta[i])
+        h[i], fall[i] = response_of(rows, i, beta[i])
 
 
 @njit(cache=True)
 def pair_step(
-    family: int, y: Floats, s: Floats, a: Floats, t: Floats, k: Floats, beta: Floats, f: Floats,
-    i: int, j: int, eta: float, start: float, most: float,
-) -> float:  # fmt: skip
+    rows: Rows, dual: Dual, i: int, j: int, eta: float, start: float, most: float
+) -> float:
     """The d > 0 that minimises the dual along beta_i + d, beta_j - d: a root of its slope."""
+    beta_i, beta_j = dual.beta[i], dual.beta[j]
     low, high = 0.0, most
     d = min(start, most)
-    base = f[i] - f[j]
+    base = dual.f[i] - dual.f[j]
     small = 0.0
     for turn in range(80):
-        hi, ri = response(family, y[i], s[i], a[i], t[i], k[i], beta[i] + d)
-        hj, rj = response(family, y[j], s[j], a[j], t[j], k[j], beta[j] - d)
+        hi, ri = response_of(rows, i, beta_i + d)
+        hj, rj = response_of(rows, j, beta_j - d)
         slope = base + eta * d - hi + hj
         if turn == 0:
             small = 1e-6 * abs(slope) + 1e-14
@@ -167,52 +219,56 @@ def cut(table: Single, rows: Ints, columns: Ints, out: Single) -> None:
 
 
 @njit(cache=True)
-def bring(
-    i: int, cache: Single, slot: Ints, owner: Ints, stamp: Ints, clock: Ints,
-    left: Single, right: Single,
-) -> None:  # fmt: skip
+def bring(i: int, cache: Cache) -> None:
     """Put the gaussian kernel's row i in the cache, in the place of the one used longest ago."""
-    place = clock[1]
-    if place < cache.shape[0]:
-        clock[1] += 1
+    place = cache.clock[1]
+    if place < cache.table.shape[0]:
+        cache.clock[1] += 1
     else:
-        place = int(np.argmin(stamp))
-    if owner[place] >= 0:
-        slot[owner[place]] = -1
-    out = cache[place]
-    add_products(left[i], right, 0, out.shape[0], out)
+        place = int(np.argmin(cache.stamp))
+    if cache.owner[place] >= 0:
+        cache.slot[cache.owner[place]] = -1
+    out = cache.table[place]
+    add_products(cache.left[i], cache.right, 0, out.shape[0], out)
     exponential_single(out)
-    slot[i] = place
-    owner[place] = i
-    stamp[place] = clock[0]
+    cache.slot[i] = place
+    cache.owner[place] = i
+    cache.stamp[place] = cache.clock[0]
+
+
+@njit(cache=True, inline="always")
+def spread(rows: Rows, dual: Dual, diagonal: Floats, p: int, table: NDArray[Any]) -> None:
+    """f - h of a row on the desk, infinite where its multiplier cannot move, and its curvature.
+
+    Conditions would break the stride of the loops over the desk.
+    """
+    e = dual.f[p] - dual.h[p]
+    table[UP, p] = e if dual.beta[p] < rows.high[p] else np.inf
+    table[DOWN, p] = e if dual.beta[p] > rows.low[p] else -np.inf
+    # the barrier at the end of a multiplier's range is left at the first step: without a cap
+    # a row that came too near it would never be chosen again
+    table[STIFF, p] = diagonal[p] + min(dual.fall[p], BARRIER / rows.s[p])
 
 
 @njit(cache=True)
 def smo(
-    family: int, y: Floats, s: Floats, a: Floats, t: Floats, k: Floats, low: Floats, high: Floats,
-    beta: Floats, f: Floats, h: Floats, fall: Floats, diagonal: Floats,
-    cache: Single, slot: Ints, owner: Ints, stamp: Ints, clock: Ints,
-    left: Single, right: Single, table: Any, words: Any, mask: Any, tol: float, most: int,
+    rows: Rows, dual: Dual, diagonal: Floats, cache: Cache, desk: Desk, tol: float, most: int,
     want: Ints,
 ) -> tuple[int, int, float, float]:  # fmt: skip
     """Pair steps until the largest violation is below ``tol`` or ``most`` steps are made.
 
     Returns why it stopped (converged, a row must be fetched, steps exhausted), the number of
     steps, and the least and the largest of f - h among rows that can grow and that can fall.
-    ``want`` receives the row that is wanted in the cache, unless it is exp(left_i right). ``f`` is
-    brought up to date on return. ``table`` is five rows to work in, in single or double precision,
-    ``words`` the same memory as whole numbers and ``mask`` the largest of these.
+    ``want`` receives the row that is wanted in the cache, where there are no factors. ``dual`` is
+    brought up to date on return.
     """
-    n = beta.shape[0]
-    # f - h, infinite where a multiplier cannot move: conditions would break the loops' stride
+    beta, f, h, fall = dual.beta, dual.f, dual.h, dual.fall
+    low, high, slot, stamp = rows.low, rows.high, cache.slot, cache.stamp
+    table, words, mask = desk.table, desk.words, desk.mask
     up, down, stiff = table[UP], table[DOWN], table[STIFF]
-    for p in range(n):
-        up[p] = f[p] - h[p] if beta[p] < high[p] else np.inf
-        down[p] = f[p] - h[p] if beta[p] > low[p] else -np.inf
-        # the barrier at the end of a multiplier's range is left at the first step: without a cap
-        # a row that came too near it would never be chosen again
-        stiff[p] = diagonal[p] + min(fall[p], BARRIER / s[p])
-    i = advance(table, words, mask, 0.0, cache[0], cache[0])
+    for p in range(beta.shape[0]):
+        spread(rows, dual, diagonal, p, table)
+    i = advance(table, words, mask, 0.0, cache.table[0], cache.table[0])
     best, worst = float(table[ENDS, 0]), float(table[ENDS, 1])
     steps = 0
     why = EXHAUSTED
@@ -221,46 +277,43 @@ def smo(
             why = CONVERGED
             break
         if slot[i] < 0:
-            if left.shape[1] == 0:
+            if cache.left.shape[1] == 0:
                 want[0] = i
                 why = NEEDS_ROW
                 break
-            bring(i, cache, slot, owner, stamp, clock, left, right)
-        row = cache[slot[i]]
-        stamp[slot[i]] = clock[0]
+            bring(i, cache)
+        row = cache.table[slot[i]]
+        stamp[slot[i]] = cache.clock[0]
         j = partner(table, words, best, stiff[i], row)
         if slot[j] < 0:
-            if left.shape[1] == 0:
+            if cache.left.shape[1] == 0:
                 want[0] = j
                 why = NEEDS_ROW
                 break
-            bring(j, cache, slot, owner, stamp, clock, left, right)
-        other = cache[slot[j]]
-        stamp[slot[j]] = clock[0]
-        clock[0] += 1
+            bring(j, cache)
+        other = cache.table[slot[j]]
+        stamp[slot[j]] = cache.clock[0]
+        cache.clock[0] += 1
         eta = max(diagonal[i] + diagonal[j] - 2.0 * row[j], 0.0)
         bend = max(eta + fall[i] + fall[j], 1e-12)
         room = min(high[i] - beta[i], beta[j] - low[j])
         f[i], f[j] = up[i] + h[i], down[j] + h[j]
-        d = pair_step(family, y, s, a, t, k, beta, f, i, j, eta, (down[j] - best) / bend, room)
+        d = pair_step(rows, dual, i, j, eta, (down[j] - best) / bend, room)
         beta[i] += d
         beta[j] -= d
         if d >= room:
             # exactly at the bound, whichever it is
             if high[i] - beta[i] <= 1e-15 * abs(high[i]):
                 beta[i] = high[i]
-            if abs(beta[j] - low[j]) <= 1e-15 * max(abs(low[j]), s[j]):
+            if abs(beta[j] - low[j]) <= 1e-15 * max(abs(low[j]), rows.s[j]):
                 beta[j] = low[j]
-        h[i], fall[i] = response(family, y[i], s[i], a[i], t[i], k[i], beta[i])
-        h[j], fall[j] = response(family, y[j], s[j], a[j], t[j], k[j], beta[j])
-        down[i], up[j] = f[i] - h[i], f[j] - h[j]
-        up[i] = f[i] - h[i] if beta[i] < high[i] else np.inf
-        down[j] = f[j] - h[j] if beta[j] > low[j] else -np.inf
-        stiff[i] = diagonal[i] + min(fall[i], BARRIER / s[i])
-        stiff[j] = diagonal[j] + min(fall[j], BARRIER / s[j])
+        h[i], fall[i] = response_of(rows, i, beta[i])
+        h[j], fall[j] = response_of(rows, j, beta[j])
+        spread(rows, dual, diagonal, i, table)
+        spread(rows, dual, diagonal, j, table)
         i = advance(table, words, mask, d, row, other)
         best, worst = float(table[ENDS, 0]), float(table[ENDS, 1])
         steps += 1
-    for p in range(n):
+    for p in range(beta.shape[0]):
         f[p] = (up[p] if beta[p] < high[p] else down[p]) + h[p]
     return why, steps, best, worst

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.utils import Tags
 
 from laconic._typing import Floats
@@ -18,6 +17,7 @@ from laconic.core.contract import (
     fit_context,
 )
 from laconic.core.gray_zone import CURVED, ON_KINK, TruncatedLogistic
+from laconic.core.links import Link, probabilities
 from laconic.kernel.fit import KernelProblem, fit_landmarks, fit_rows
 from laconic.kernel.form import KernelScore
 from laconic.kernel.kernels import parzen_bandwidth
@@ -234,7 +234,7 @@ class GrayZoneKernelClassifier(ZoneDecisions):
         self.n_support_ = np.bincount(rows.y[used], minlength=len(self.classes_))
         self.dual_coef_ = found.multipliers()[:, used]
         self.intercept_ = np.array([part.b for part in fits])
-        link = "logit" if len(self.classes_) == 2 else "ovr-logit"
+        link: Link = "logit" if len(self.classes_) == 2 else "ovr"
         kernel, vectors, coef = found.expansion()
         self.score_form_ = KernelScore(
             tuple(self.classes_), kernel, vectors, coef, self.intercept_, link
@@ -255,11 +255,9 @@ class GrayZoneKernelClassifier(ZoneDecisions):
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class; with more than two, sigmoids divided by their sum."""
-        scores = self.log_odds(X)
-        if scores.ndim == 2:
-            p = np.maximum(expit(scores), 1e-300)
-            return np.asarray(p / p.sum(axis=1, keepdims=True))
-        p = expit(scores)
-        if self.proba == "clip":
-            p = np.clip(p, *self._zone_ends())
+        scores = self.log_odds(X).reshape(-1, len(self.intercept_))
+        found = probabilities(scores, self.score_form_.link)
+        if self.proba == "sigmoid":
+            return found
+        p = np.clip(found[:, 1], *self._zone_ends())
         return np.column_stack([1.0 - p, p])

@@ -230,7 +230,7 @@ def _read_matrix(table: Any, kept: Ints, n_given: int) -> Floats:
 
 def _gamma(gamma: Any, table: Any, weight: Floats) -> float:
     if gamma == "auto":
-        return 1.0 / table.shape[1]
+        return 1.0 / float(table.shape[1])
     if gamma != "scale":
         return float(gamma)
     part = weight / weight.sum()
@@ -241,7 +241,7 @@ def _gamma(gamma: Any, table: Any, weight: Floats) -> float:
         # by blocks that stay in cache, as a table of squares would not
         blocks = (slice(start, start + 4_096) for start in range(0, len(table), 4_096))
         variance = float(np.mean(sum(part[rows] @ (table[rows] - mean) ** 2 for rows in blocks)))
-    return 1.0 / (table.shape[1] * variance) if variance > 0 else 1.0
+    return 1.0 / float(table.shape[1] * variance) if variance > 0 else 1.0
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from scipy.special import expit
 
 from laconic._typing import Floats
+from laconic.core.forms import plain_label
+from laconic.core.links import Link, n_scores_of, probabilities
 from laconic.kernel.kernels import Kernel
-
-Link = Literal["logit", "ovr-logit", "identity"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,9 @@ class KernelScore:
         intercept = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
         if len(coef) != len(intercept):
             raise ValueError(f"{len(coef)} rows of coef for {len(intercept)} intercepts.")
-        if self.link not in ("logit", "ovr-logit", "identity"):
+        if self.link not in ("logit", "ovr", "identity"):
             raise ValueError(f"A kernel score has no link {self.link!r}.")
-        expected = {"logit": 1, "ovr-logit": len(self.classes)}.get(self.link, len(intercept))
+        expected = n_scores_of(self.link, len(self.classes), len(intercept))
         if len(intercept) != expected or (self.link == "logit" and len(self.classes) != 2):
             raise ValueError(f"{self.link} of {len(self.classes)} classes needs {expected} scores.")
         if not np.isfinite(intercept).all():
@@ -69,13 +68,7 @@ class KernelScore:
 
     def proba(self, matrix: Any) -> Floats:
         """(rows, classes); one against rest divides sigmoids by their sum."""
-        score = self.score(matrix)
-        if self.link == "logit":
-            return np.column_stack([expit(-score[:, 0]), expit(score[:, 0])])
-        if self.link == "ovr-logit":
-            p = np.maximum(expit(score), 1e-300)
-            return np.asarray(p / p.sum(axis=1, keepdims=True))
-        raise ValueError("These scores (link 'identity') have no probabilities.")
+        return probabilities(self.score(matrix), self.link)
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts, lists: ``json.dumps`` keeps every bit."""
@@ -87,7 +80,7 @@ class KernelScore:
         return {
             "form": "kernel",
             "link": self.link,
-            "classes": [c.item() if isinstance(c, np.generic) else c for c in self.classes],
+            "classes": [plain_label(c) for c in self.classes],
             "kernel": {
                 "name": self.kernel.name,
                 "gamma": float(self.kernel.gamma),

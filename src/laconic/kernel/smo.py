@@ -7,7 +7,6 @@ losses it knows are those whose score as a function of the slope has a closed fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +27,7 @@ from laconic.core.losses import (
 )
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution, WhyStopped
+from laconic.kernel import _numba_smo as hot
 from laconic.kernel.kernels import KernelRows, in_fours, scores_of
 from laconic.kernel.rounded import LossRows, balanced, best_constant
 from laconic.kernel.tuning import (
@@ -44,22 +44,6 @@ from laconic.kernel.tuning import (
 )
 
 
-@dataclass
-class _Family:
-    """Row descriptions for the compiled loop, with the box of each multiplier."""
-
-    code: int
-    height: Floats
-    position: Floats
-    fall: Floats
-    low: Floats
-    high: Floats
-
-    def take(self, rows: Ints) -> _Family:
-        parts = (self.height, self.position, self.fall, self.low, self.high)
-        return _Family(self.code, *(np.ascontiguousarray(part[rows]) for part in parts))
-
-
 def knows(loss: ScoreLoss) -> bool:
     """Whether the compiled loop has this loss."""
     known = (
@@ -69,7 +53,8 @@ def knows(loss: ScoreLoss) -> bool:
     return isinstance(loss, known)
 
 
-def _family(rows: LossRows) -> _Family:
+def _described(rows: LossRows) -> hot.Rows:
+    """The rows as the compiled loop takes them."""
     loss, y, s = rows.loss, rows.y, rows.weight
     zeros, infinite = np.zeros(len(y)), np.full(len(y), np.inf)
     one_sided = (np.where(y > 0, 0.0, -s), np.where(y > 0, s, 0.0))
@@ -77,40 +62,44 @@ def _family(rows: LossRows) -> _Family:
         loss = TruncatedLogistic()
     if isinstance(loss, TruncatedLogistic):
         height = np.where(y > 0, loss.heights[1], loss.heights[0])
-        return _Family(0, height, rows.position, zeros, *one_sided)
-    if isinstance(loss, HingeLoss):
-        return _Family(1, zeros, y, zeros, *one_sided)
-    if isinstance(loss, AbsoluteError):
-        return _Family(1, zeros, y, zeros, -s, s)
-    if isinstance(loss, HuberError):
-        return _Family(1, zeros, y, 1.0 / s, -s * loss.epsilon, s * loss.epsilon)
-    if isinstance(loss, SquaredError):
-        return _Family(1, zeros, y, 1.0 / s, -infinite, infinite)
-    if isinstance(loss, SquaredLoss):
-        return _Family(1, zeros, y, 0.5 / s, -infinite, infinite)
+        return hot.Rows(0, y, s, height, rows.position, zeros, *one_sided)
     half = (np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0))
-    if isinstance(loss, SquaredHingeLoss):
-        return _Family(1, zeros, y, 0.5 / s, *half)
     if isinstance(loss, ExponentialLoss):
-        return _Family(2, zeros, zeros, zeros, *half)
-    raise ValueError(f"solver='smo' does not know the loss {type(loss).__name__}.")
+        return hot.Rows(2, y, s, zeros, zeros, zeros, *half)
+    if isinstance(loss, HingeLoss):
+        fall, box = zeros, one_sided
+    elif isinstance(loss, AbsoluteError):
+        fall, box = zeros, (-s, s)
+    elif isinstance(loss, HuberError):
+        fall, box = 1.0 / s, (-s * loss.epsilon, s * loss.epsilon)
+    elif isinstance(loss, SquaredError):
+        fall, box = 1.0 / s, (-infinite, infinite)
+    elif isinstance(loss, SquaredLoss):
+        fall, box = 0.5 / s, (-infinite, infinite)
+    elif isinstance(loss, SquaredHingeLoss):
+        fall, box = 0.5 / s, half
+    else:
+        raise ValueError(f"solver='smo' does not know the loss {type(loss).__name__}.")
+    return hot.Rows(1, y, s, zeros, y, fall, *box)
 
 
-class _Desk:
+def _take(rows: hot.Rows, kept: Ints) -> hot.Rows:
+    return hot.Rows(rows.family, *(np.ascontiguousarray(part[kept]) for part in rows[1:]))
+
+
+def _desk(n: int, single: bool) -> hot.Desk:
     """Memory that the compiled loop works in, in single or double precision, and its bits."""
-
-    def __init__(self, n: int, single: bool) -> None:
-        self.single = single
-        self.table: NDArray[Any] = np.empty((5, max(n, 2)), np.float32 if single else np.float64)
-        self.words: NDArray[Any] = self.table.view(np.int32 if single else np.int64)
-        self.mask = self.words.dtype.type(np.iinfo(self.words.dtype).max)
-
-    def finest(self, f: Floats) -> float:
-        """Violations below this are rounding."""
-        return 1e-6 * max(1.0, float(np.abs(f).max())) if self.single else FINEST
+    table: NDArray[Any] = np.empty((5, max(n, 2)), np.float32 if single else np.float64)
+    words: NDArray[Any] = table.view(np.int32 if single else np.int64)
+    return hot.Desk(table, words, words.dtype.type(np.iinfo(words.dtype).max))
 
 
-class _Rows:
+def _finest(f: Floats, single: bool) -> float:
+    """Violations below this are rounding."""
+    return 1e-6 * max(1.0, float(np.abs(f).max())) if single else FINEST
+
+
+class _Kept:
     """Kernel rows of some training rows in single precision, the least used replaced first."""
 
     def __init__(self, kernel: KernelRows, places: Ints, cache_bytes: float) -> None:
@@ -135,6 +124,12 @@ class _Rows:
         self.owner = np.arange(n) if whole else np.full(slots, -1, np.int64)
         self.stamp = np.full(slots, -1, np.int64)
         self.clock = np.zeros(2, np.int64)
+
+    @property
+    def arrays(self) -> hot.Cache:
+        return hot.Cache(
+            self.table, self.slot, self.owner, self.stamp, self.clock, self.left, self.right
+        )
 
     def fetch(self, wanted: Ints) -> None:
         """Bring rows in; those used last stay."""
@@ -165,11 +160,9 @@ class _Rows:
         dear = self.left.shape[1] == 0 or held == len(self.table) < n
         return kept <= 0.8 * n and (dear or held * kept <= done * (n - kept))
 
-    def shrunk(self, kept: Ints) -> _Rows:
+    def shrunk(self, kept: Ints) -> _Kept:
         """The cache of fewer rows, in the same memory: what is here is cut down and gone."""
-        from laconic.kernel._numba_smo import cut
-
-        small = _Rows.__new__(_Rows)
+        small = _Kept.__new__(_Kept)
         small.kernel, small.places, small.kind = self.kernel, self.places[kept], self.kind
         inside = np.full(len(self.places), -1, np.int64)
         inside[kept] = np.arange(len(kept))
@@ -180,7 +173,7 @@ class _Rows:
         filled = np.arange(len(useful))
         small.table = room.reshape(slots, len(kept))
         # in rising order nothing is written where something is still to be read
-        cut(self.table, useful, kept, small.table)
+        hot.cut(self.table, useful, kept, small.table)
         small.owner = np.full(len(small.table), -1, np.int64)
         small.stamp = np.full(len(small.table), -1, np.int64)
         small.slot = np.full(len(kept), -1, np.int64)
@@ -205,8 +198,8 @@ def solve_smo(
 
     ``Solution.point`` is (beta, b) and ``details`` as in the other kernel solvers.
     """
-    family = _family(rows)
-    beta = _start(rows, family)
+    described = _described(rows)
+    beta = _start(rows, described)
     f = scores_of(kernel, beta) if beta.any() else np.zeros(rows.n_rows)
     n, steps = rows.n_rows, 0
     best: Solution | None = None
@@ -214,14 +207,16 @@ def solve_smo(
     most = max_iter * max(n, 100)
     enough = 0.7
     while True:
-        cache = _Rows(kernel, np.arange(n), cache_bytes)
+        cache = _Kept(kernel, np.arange(n), cache_bytes)
         # differences in single precision are enough for a first round and a gap that is not small
         single = cache.kind is np.float32 and steps == 0 and tol >= ROUGH
-        done, violation = _sweeps(cache, rows, family, beta, f, enough * tol, most - steps, single)
+        done, violation = _sweeps(
+            cache, rows, described, beta, f, enough * tol, most - steps, single
+        )
         del cache
         steps += done
         f = scores_of(kernel, beta)
-        now = _certified(rows, family, beta, f, steps)
+        now = _certified(rows, described, beta, f, steps)
         best = now if best is None or now.gap < best.gap else best
         if best.gap <= tol * max(best.value, rows.least):
             why = "gap"
@@ -242,74 +237,67 @@ def solve_smo(
     return Solution(best.point, best.value, best.gap, n_iter, why, MappingProxyType(details))
 
 
-def _start(rows: LossRows, family: _Family) -> Floats:
+def _start(rows: LossRows, described: hot.Rows) -> Floats:
     """Zero where a kink or a bound allows it; inside the box where the score there is infinite."""
     n = rows.n_rows
-    if family.code == 1 or (family.code == 0 and (family.height > 0).all()):
+    if described.family == 1 or (described.family == 0 and (described.a > 0).all()):
         return np.zeros(n)
     slope = rows.weight * rows.loss.slope(np.full(n, best_constant(rows)), rows.y)
     return -balanced(slope)
 
 
 def _sweeps(
-    cache: _Rows, rows: LossRows, family: _Family, beta: Floats, f: Floats, tol: float, most: int,
-    single: bool,
+    cache: _Kept, rows: LossRows, described: hot.Rows, beta: Floats, f: Floats, tol: float,
+    most: int, single: bool,
 ) -> tuple[int, float]:  # fmt: skip
     """Pair steps on all rows, then on fewer and fewer, until the gap of those seems below ``tol``.
 
     ``beta`` and ``f`` are changed in place. Returns the steps made and the largest violation.
     """
-    from laconic.kernel import _numba_smo as hot
-
     here = np.arange(rows.n_rows)
-    part, some = family, rows
-    part_beta, part_f = beta.copy(), f.copy()
-    h, fall = np.empty(len(here)), np.empty(len(here))
-    parts = (part.height, part.position, part.fall)
-    hot.responses(part.code, rows.y, rows.weight, *parts, part_beta, h, fall)
+    part, some = described, rows
+    dual = hot.Dual(beta.copy(), f.copy(), np.empty(len(here)), np.empty(len(here)))
+    hot.responses(part, dual.beta, dual.h, dual.fall)
     diagonal = cache.kernel.diagonal
     want = np.zeros(1, np.int64)
-    work = _Desk(len(here), single)
+    desk = _desk(len(here), single)
     value = np.inf
     done, rest, best, worst = 0, CHECK_EVERY, -np.inf, np.inf
     while done < most:
         code, steps, best, worst = hot.smo(
-            part.code, some.y, some.weight, part.height, part.position, part.fall, part.low,
-            part.high, part_beta, part_f, h, fall, diagonal,
-            cache.table, cache.slot, cache.owner, cache.stamp, cache.clock, cache.left,
-            cache.right, work.table, work.words, work.mask, work.finest(part_f),
+            part, dual, diagonal, cache.arrays, desk, _finest(dual.f, single),
             min(rest, most - done), want,
         )  # fmt: skip
         done, rest = done + steps, rest - steps
         if code == hot.NEEDS_ROW:
-            cache.fetch(_wanted(cache, part, part_beta, part_f - h, int(want[0])))
+            cache.fetch(_wanted(cache, part, dual, int(want[0])))
             continue
         if code == hot.CONVERGED:
             break
         rest = CHECK_EVERY
-        beta[here], f[here] = part_beta, part_f
+        beta[here], f[here] = dual.beta, dual.f
         middle = 0.5 * (best + worst)
         if len(here) == rows.n_rows or not np.isfinite(value):
             value = 0.5 * float(beta @ f) + rows.value(f - middle)
         if worst - best <= CLOSE:
-            b = _bracketed(some, part_f, -worst, -best, FEW_HALVINGS)
-            if some.price(part_f + b, -part_beta) <= tol * max(value, rows.least):
+            b = _bracketed(some, dual.f, -worst, -best, FEW_HALVINGS)
+            if some.price(dual.f + b, -dual.beta) <= tol * max(value, rows.least):
                 break
-        kept = _kept(part, part_beta, part_f - h, best, worst)
+        kept = _may_move(part, dual, best, worst)
         if not cache.shrinking_pays(len(kept), done):
             continue
-        here, part, some = here[kept], part.take(kept), some.subset(kept)
-        diagonal = diagonal[kept]
-        part_beta, part_f, h, fall = part_beta[kept], part_f[kept], h[kept], fall[kept]
-        cache, work = cache.shrunk(kept), _Desk(len(here), single)
-    beta[here] = part_beta
+        here, part, some = here[kept], _take(part, kept), some.subset(kept)
+        diagonal, dual = diagonal[kept], hot.Dual(*(array[kept] for array in dual))
+        cache, desk = cache.shrunk(kept), _desk(len(here), single)
+    beta[here] = dual.beta
     return max(done, 1), worst - best
 
 
-def _wanted(cache: _Rows, part: _Family, beta: Floats, e: Floats, first: int) -> Ints:
+def _wanted(cache: _Kept, part: hot.Rows, dual: hot.Dual, first: int) -> Ints:
     """The missing row, and with it others that are likely to be asked for next."""
-    grows = np.where((beta < part.high) & (cache.slot < 0), e, np.inf)
-    falls = np.where((beta > part.low) & (cache.slot < 0), -e, np.inf)
+    e, absent = dual.f - dual.h, cache.slot < 0
+    grows = np.where((dual.beta < part.high) & absent, e, np.inf)
+    falls = np.where((dual.beta > part.low) & absent, -e, np.inf)
     size = min(BATCH // 2, len(e) - 1)
     found = [first, *np.argpartition(grows, size)[:size], *np.argpartition(falls, size)[:size]]
     unique = np.array(list(dict.fromkeys(int(i) for i in found)), np.int64)
@@ -317,34 +305,34 @@ def _wanted(cache: _Rows, part: _Family, beta: Floats, e: Floats, first: int) ->
     return unique[: max(len(cache.table) // 2, 1)]
 
 
-def _kept(part: _Family, beta: Floats, e: Floats, best: float, worst: float) -> Ints:
+def _may_move(part: hot.Rows, dual: hot.Dual, best: float, worst: float) -> Ints:
     """Rows that may still move: not those that press against their bound."""
-    idle = ((beta <= part.low) & (e > worst)) | ((beta >= part.high) & (e < best))
+    e = dual.f - dual.h
+    idle = ((dual.beta <= part.low) & (e > worst)) | ((dual.beta >= part.high) & (e < best))
     return np.flatnonzero(~idle)
 
 
-def _certified(rows: LossRows, family: _Family, beta: Floats, f: Floats, steps: int) -> Solution:
-    b = _intercept(rows, family, beta, f)
+def _certified(
+    rows: LossRows, described: hot.Rows, beta: Floats, f: Floats, steps: int
+) -> Solution:
+    b = _intercept(rows, described, beta, f)
     value = 0.5 * max(float(beta @ f), 0.0) + rows.value(f + b)
     gap = rows.price(f + b, -beta)
     details: dict[str, Any] = {"scores": f + b}
     return Solution(np.append(beta, b), value, gap, steps, "gap", details)
 
 
-def _intercept(rows: LossRows, family: _Family, beta: Floats, f: Floats) -> float:
+def _intercept(rows: LossRows, described: hot.Rows, beta: Floats, f: Floats) -> float:
     """The best intercept for these scores, in the middle where there are many.
 
     The pair that violates most brackets it: at -worst every slope is at most what beta says, at
     -best at least, and the slopes of beta sum to zero.
     """
-    from laconic.kernel import _numba_smo as hot
-
     h, fall = np.empty(len(beta)), np.empty(len(beta))
-    parts = (family.height, family.position, family.fall)
-    hot.responses(family.code, rows.y, rows.weight, *parts, beta, h, fall)
+    hot.responses(described, beta, h, fall)
     e = f - h
-    best = float(e[beta < family.high].min(initial=np.inf))
-    worst = float(e[beta > family.low].max(initial=-np.inf))
+    best = float(e[beta < described.high].min(initial=np.inf))
+    worst = float(e[beta > described.low].max(initial=-np.inf))
     if not np.isfinite(best + worst):
         return best_constant(rows)
     return _bracketed(rows, f, -worst, -best, HALVINGS)

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from scipy.special import expit
 from sklearn.utils import Tags
 
@@ -291,6 +291,7 @@ def _fold(
             start = stacked(fit.coef, fit.intercept)[0]
             scores = np.asarray(task.X[test] @ fit.coef[0]) + fit.intercept[0]
             cost = _costs_at(scores, task.y[test], weight[test], costs, grid)
+            assert fit.partition is not None
             results.append((cost, float(np.average(fit.partition > 0, weights=weight[train]))))
     return results
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,6 +23,7 @@ from laconic.core.contract import (
 )
 from laconic.core.forms import AdditiveScore, linear_score, plain_label
 from laconic.core.links import Link
+from laconic.data.source import Block
 from laconic.data.tables.columns import Table
 from laconic.linear.fit import (
     Fit,
@@ -76,7 +78,7 @@ class GrayZoneScores(ZoneDecisions):
         if self.proba == "clip":
             raise ValueError("proba='clip' has no form for export; use proba='sigmoid'.")
         names, link = self.schema_.names, self.linear_form_.link
-        return linear_score(self.classes_, names, self.coef_, self.intercept_, link)
+        return linear_score(tuple(self.classes_), names, self.coef_, self.intercept_, link)
 
     def in_zone(self, X: Any) -> NDArray[np.bool_]:
         """Rows that are gray.
@@ -266,7 +268,7 @@ class GrayZoneLogisticRegression(GrayZoneScores):
             n_classes == 2 or not self._joint(), ' with classes fitted jointly (not "ovr")'
         )
         source = rows.recoded("numbers", numbers)
-        totals = source.sum(lambda block: np.bincount(block.y, block.weight, n_classes))
+        totals = source.sum(partial(_class_totals, n_classes=n_classes))
         factors = compute_class_weight(
             self.class_weight, classes=self.classes_, y=self.classes_, sample_weight=totals
         )
@@ -305,6 +307,11 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         counts = fit.partition > 0 if fit.partition.ndim == 1 else (fit.partition > 0).any(axis=1)
         self.support_ = rows.kept[counts]
         self.dual_coef_ = fit.dual[:, counts]
+
+
+def _class_totals(block: Block, n_classes: int) -> Floats:
+    assert block.y is not None
+    return np.bincount(block.y, block.weight, n_classes).astype(np.float64)
 
 
 def _usable(previous: Floats | None, n_problems: int, table: Table) -> Floats | None:

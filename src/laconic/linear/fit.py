@@ -108,8 +108,8 @@ def fit_one_vs_rest(
         sum(fit.objective for fit in fits),
         sum(fit.gap for fit in fits),
         np.concatenate([fit.n_iter for fit in fits]),
-        np.stack([fit.partition for fit in fits], axis=1),  # type: ignore[misc]
-        np.concatenate([fit.dual for fit in fits]),  # type: ignore[misc]
+        np.stack([fit.partition for fit in fits if fit.partition is not None], axis=1),
+        np.concatenate([fit.dual for fit in fits if fit.dual is not None]),
         tuple(solution for fit in fits for solution in fit.solutions),
     )
 
