@@ -27,7 +27,7 @@ FAMILY_IMPORTS = {
     "minimax": {"modl", "convex"},
     "scorecard": {"linear", "modl", "bayes"},
 }
-AFTER = ["choose", "export", "watch", "reporting", "job", "cli"]
+AFTER = ["choose", "export", "reporting", "watch", "job", "cli"]
 MOST_FILES = 15
 
 

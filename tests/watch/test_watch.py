@@ -148,7 +148,7 @@ def test_a_reference_is_plain_numbers_and_comes_back(model):
     for one in (counter, other):
         one.add(drawn(np.random.default_rng(9), 300, 0.3)[0])
     assert conclude(counter).to_dict() == conclude(other).to_dict()
-    broken = reference.to_dict() | {"cells": [10**6] * len(reference.cells)}
+    broken = reference.to_dict() | {"bins": [10**6] * len(reference.bins)}
     with pytest.raises(ValueError, match="does not fit"):
         Reference.from_dict(broken)
 
@@ -165,3 +165,46 @@ def test_new_texts_are_counted_and_refusals_are_sentences(model):
         watch(model, X)
     with pytest.raises(ValueError, match="no rows"):
         watch(model, {name: cells[:0] for name, cells in X.items()}, reference=reference)
+
+
+def test_the_shell_watches_adopts_and_alarms(tmp_path, capsys):
+    """A file in; sentences, JSON and a page out; exit code 3 on an alarm."""
+    import csv
+    import json
+
+    from laconic import load, save
+    from laconic.cli import main
+
+    def written(name, rows):
+        X, y = rows
+        with (tmp_path / name).open("w", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow([*X, "label"])
+            writer.writerows(zip(*X.values(), y, strict=True))
+        return str(tmp_path / name)
+
+    rng = np.random.default_rng(11)
+    fitted = DecisionClassifier(PlainLogisticRegression(), COSTS).fit(*drawn(rng, 1500, 0.15))
+    path, again = tmp_path / "model.json", tmp_path / "again.json"
+    save(fitted, path, reference=reference_of(fitted, *drawn(rng, 1500, 0.15)))
+    more = written("more.csv", drawn(rng, 1500, 0.5))
+    with pytest.raises(SystemExit) as done:
+        main(["watch", str(path), more, "--labels", "label"])
+    assert done.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "No alarm" in said
+    assert "laconic adopt" in said
+    with pytest.raises(SystemExit) as done:
+        main(["adopt", str(path), "--prior", "bad=0.5", "-o", str(again)])
+    assert done.value.code == 0
+    assert load(again).prior_.tolist() == [0.5, 0.5]
+    assert json.loads(again.read_text())["history"][0]["digest"].startswith("sha256:")
+    with pytest.raises(SystemExit) as done:
+        main(["watch", str(again), more, "--json"])
+    assert done.value.code == 0
+    capsys.readouterr()
+    broken = written("broken.csv", drawn(rng, 800, 0.15, "unit"))
+    with pytest.raises(SystemExit) as done:
+        main(["watch", str(path), broken, "-o", str(tmp_path / "page.html")])
+    assert done.value.code == 3
+    assert "has moved" in (tmp_path / "page.html").read_text()

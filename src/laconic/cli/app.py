@@ -24,6 +24,7 @@ from laconic.cli.screen import (
     read_seconds,
     without_nan,
 )
+from laconic.cli.watch import adopt, watch
 
 if TYPE_CHECKING:
     from laconic.data.tables.columns import Table
@@ -94,6 +95,8 @@ LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or
 
 
 app.add_typer(export_app)
+app.command()(watch)
+app.command()(adopt)
 
 
 @app.callback()

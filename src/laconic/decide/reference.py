@@ -81,9 +81,9 @@ class Reference:
     edges: Floats
     """Cuts of the score: the probability of the last of two classes, else the largest one."""
     decisions: Ints
-    """What was decided in each cell; -1 for an abstention, -2 for the cell of all the rest."""
-    cells: Ints
-    """Cell of (decision + 1, score bin)."""
+    """What was decided in each cell; -1 for an abstention."""
+    bins: Ints
+    """Bin of the score that each cell belongs to: a cell is a bin and a decision."""
     counts: Floats
     """(classes, cells)."""
     proba: Floats
@@ -99,35 +99,42 @@ class Reference:
         n_classes: int,
         columns: tuple[ColumnReference, ...] = (),
     ) -> Reference:
-        """Cells that separate the classes and never mix two decisions."""
+        """Bins that separate the classes, cut further where decisions change inside one."""
         score = _score(proba)
         levels = np.linspace(0.0, 1.0, SCORE_BINS + 1)[1:-1]
         groups = [score[codes == k] for k in range(n_classes)] if n_classes == 2 else [score]
         cuts = [np.quantile(own, levels) for own in groups if len(own)]
         edges = np.unique(np.concatenate(cuts))
-        flat = (decided + 1) * (len(edges) + 1) + np.searchsorted(edges, score, "left")
+        n_bins = len(edges) + 1
+        flat = (decided + 1) * n_bins + np.searchsorted(edges, score, "left")
         used, cell = np.unique(flat, return_inverse=True)
-        places = np.full((n_classes + 1) * (len(edges) + 1), len(used), dtype=np.int64)
-        places[used] = np.arange(len(used))
-        counts = np.zeros((n_classes, len(used) + 1))
+        counts = np.zeros((n_classes, len(used)))
         np.add.at(counts, (codes, cell), 1.0)
-        total = np.maximum(counts.sum(axis=0), 1.0)
-        means = np.zeros((len(used) + 1, n_classes))
+        means = np.zeros((len(used), n_classes))
         np.add.at(means, cell, proba)
-        decisions = np.append(used // (len(edges) + 1) - 1, -2)
-        return cls(edges, decisions, places, counts, means / total[:, None], columns)
+        means /= counts.sum(axis=0)[:, None]
+        return cls(edges, used // n_bins - 1, used % n_bins, counts, means, columns)
 
-    def cell_counts(self, proba: Floats, decided: Ints) -> Floats:
-        """How many rows fell into each cell."""
+    @property
+    def n_bins(self) -> int:
+        return len(self.edges) + 1
+
+    def bin_counts(self, proba: Floats) -> Floats:
+        """How many rows have their score in each bin."""
         inside = np.searchsorted(self.edges, _score(proba), "left")
-        cell = self.cells[(decided + 1) * (len(self.edges) + 1) + inside]
-        return np.bincount(cell, minlength=self.counts.shape[1]).astype(np.float64)
+        return np.bincount(inside, minlength=self.n_bins).astype(np.float64)
+
+    def by_bin(self, counts: Floats) -> Floats:
+        """Counts of cells, (.., cells), added up to bins."""
+        total = np.zeros((*counts.shape[:-1], self.n_bins))
+        np.add.at(total, (..., self.bins), counts)
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "edges": self.edges.tolist(),
             "decisions": self.decisions.tolist(),
-            "cells": self.cells.tolist(),
+            "bins": self.bins.tolist(),
             "counts": self.counts.tolist(),
             "proba": self.proba.tolist(),
             "columns": [
@@ -155,7 +162,7 @@ class Reference:
         found = cls(
             _numbers(data["edges"], "edges"),
             np.array(data["decisions"], dtype=np.int64),
-            np.array(data["cells"], dtype=np.int64),
+            np.array(data["bins"], dtype=np.int64),
             _numbers(data["counts"], "counts"),
             _numbers(data["proba"], "proba"),
             columns,
@@ -168,10 +175,9 @@ class Reference:
         right = (
             len(self.decisions) == n_cells
             and self.proba.shape == (n_cells, n_classes)
-            and self.cells.shape == ((n_classes + 1) * (len(self.edges) + 1),)
-            and self.cells.min() >= 0
-            and self.cells.max() < n_cells
-            and ((self.decisions >= -2) & (self.decisions < n_classes)).all()
+            and self.bins.shape == (n_cells,)
+            and ((self.bins >= 0) & (self.bins < self.n_bins)).all()
+            and ((self.decisions >= -1) & (self.decisions < n_classes)).all()
             and (self.counts >= 0).all()
             and all(
                 one.counts.shape == (n_classes, one.n_bins)

@@ -21,16 +21,18 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from laconic import __version__
+from laconic.core.decisions import class_prior
 from laconic.core.form_prediction import Form, FormClassifier
 from laconic.core.forms import AdditiveScore
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import MISSING
 from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.reference import Reference, decisions_of
 from laconic.export.atomic import write_atomically
 from laconic.kernel.rank_kernel import RankedKernel
 from laconic.linear.form import LinearScore
 
-__all__ = ["ModelFileError", "load", "read_content", "save", "write_atomically"]
+__all__ = ["ModelFileError", "adopt", "load", "read_content", "save", "write_atomically"]
 
 FORMAT = "laconic-model"
 SCHEMA_VERSION = 1
@@ -49,6 +51,7 @@ _ENTRIES: dict[str, type | tuple[type, ...]] = {
     "summary": (dict, type(None)),
     "digest": str,
 }
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {"reference": dict, "history": list}
 
 _FORMS: dict[str, Any] = {
     "additive": AdditiveScore,
@@ -61,7 +64,13 @@ class ModelFileError(ValueError):
     """The file is not a model file of this library, or it was damaged; the sentence says how."""
 
 
-def save(model: Any, path: str | Path, *, summary: Mapping[str, Any] | None = None) -> None:
+def save(
+    model: Any,
+    path: str | Path,
+    *,
+    summary: Mapping[str, Any] | None = None,
+    reference: Reference | None = None,
+) -> None:
     """Write a fitted model as JSON; the old file stays until the new one is complete.
 
     Parameters
@@ -71,6 +80,9 @@ def save(model: Any, path: str | Path, *, summary: Mapping[str, Any] | None = No
     path : str or Path
     summary : mapping, optional
         Numbers, texts, lists and mappings to keep beside the model, for instance a report's.
+    reference : Reference, optional
+        Counts of rows that the fit has not seen (:func:`laconic.decide.reference.reference_of`),
+        by which :func:`laconic.watch` judges rows to come. No row is kept.
 
     Examples
     --------
@@ -112,6 +124,8 @@ def save(model: Any, path: str | Path, *, summary: Mapping[str, Any] | None = No
         "certificates": _certificates(inner),
         "summary": None if summary is None else dict(summary),
     }
+    if reference is not None:
+        content["reference"] = reference.to_dict()
     content["digest"] = _digest(content)
     write_atomically(path, _readable(content))
 
@@ -270,16 +284,56 @@ def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
         inner = FormClassifier.of(form, schema, classes, content["family"])
         _try_out(inner)
     with _part(file, "decision"):
-        return _decision(content["decision"], inner)
+        model = _decision(content["decision"], inner)
+    with _part(file, "reference"):
+        if "reference" in content:
+            model.reference_ = Reference.from_dict(content["reference"])
+            if len(model.reference_.counts) != len(classes):
+                raise ValueError("it counts other classes than the model has")
+    return model
+
+
+def adopt(path: str | Path, out: str | Path, *, prior: Any) -> None:
+    """Write a model file whose decisions are for another class mix; the model stays as it is.
+
+    The new file keeps the digest of the old one in its ``history``.
+
+    Parameters
+    ----------
+    path, out : str or Path
+        The old file and the new one; they may be the same.
+    prior : float, array-like of shape (K,) or mapping
+        Class shares where the model is used from now on, as in DecisionClassifier.
+    """
+    content = read_content(path)
+    model = _rebuild(content, Path(path).name)
+    if model.train_prior_ is None:
+        raise ValueError(
+            f"{Path(path).name} does not know the class shares of training, without which no "
+            "other mix can be adopted."
+        )
+    shares = class_prior(prior, model.classes_)
+    past = {"digest": content["digest"], "prior": content["decision"]["prior"]}
+    content["history"] = [*content.get("history", []), past]
+    content["decision"] = {**content["decision"], "prior": shares.tolist()}
+    if "reference" in content:  # what would have been decided, cell by cell
+        known = model.reference_
+        decided = decisions_of(model, known.proba, shares)
+        content["reference"] = {**content["reference"], "decisions": decided.tolist()}
+    content["digest"] = _digest(content)
+    _rebuild(content, Path(out).name)
+    write_atomically(out, _readable(content))
 
 
 def _check_entries(content: Mapping[str, Any]) -> None:
-    for name, kind in _ENTRIES.items():
+    for name, kind in (_ENTRIES | _OPTIONAL).items():
+        if name not in content and name in _OPTIONAL:
+            continue
         if name not in content:
             raise ValueError(f"{name!r} is missing")
         if not isinstance(content[name], kind):
             raise ValueError(f"{name!r} is a {type(content[name]).__name__}")
-    unknown = sorted(set(content) - set(_ENTRIES))
+    unknown = sorted(set(content) - set(_ENTRIES) - set(_OPTIONAL))
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not known")
 

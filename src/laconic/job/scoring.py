@@ -23,6 +23,7 @@ from laconic.data.tables.text import TextFormat, name_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.export.atomic import replacing
 from laconic.linear.form import LinearScore
+from laconic.watch.watch import Counter, Watched, conclude, reference_for
 
 
 @contextmanager
@@ -48,6 +49,22 @@ def _rows_and_keys(
         wanted = [*kinds, *key]
         for chunk in read_chunks(path, text, columns=wanted, chunk_rows=chunk_rows):
             yield typed(chunk, kinds, name_of(path)), [_as_list(chunk[name]) for name in key]
+
+
+def watch_file(
+    model: DecisionClassifier,
+    data: str | Path,
+    text: TextFormat,
+    labels: str | None = None,
+    on_step: Callable[[Step], None] = lambda step: None,
+) -> Watched:
+    """What the rows of a file, of any size, say about a model; see :func:`laconic.watch`."""
+    key = () if labels is None else (labels,)
+    counter = Counter(model, reference_for(model))
+    for rows, keys in _rows_and_keys(model, data, text, key):
+        counter.add(rows, np.array(keys[0]) if labels is not None else None)
+        on_step(Step(f"{counter.n_rows:,} rows watched", 0.0))
+    return conclude(counter)
 
 
 def _refuse_twice(names: list[str]) -> None:

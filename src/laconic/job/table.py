@@ -17,6 +17,7 @@ from laconic.core.progress import report_step
 from laconic.data.tables.columns import Table
 from laconic.data.tables.text import TextFormat, csv_rows, header_of
 from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.reference import Reference, reference_of
 from laconic.export.atomic import write_atomically
 from laconic.export.model_file import save
 from laconic.linear.plain import PlainLogisticRegression
@@ -134,7 +135,8 @@ def _fit_and_report(
         baseline=baseline,
         seed=options.seed,
     )
-    return written(model, summary, problem, options, out, title)
+    reference = reference_of(model.decision_, X[test], label[test])
+    return written(model, summary, problem, options, out, title, reference)
 
 
 def written(
@@ -144,10 +146,11 @@ def written(
     options: JobOptions,
     out: Path,
     title: str,
+    reference: Reference | None = None,
 ) -> JobResult:
     """Write ``model.json`` and ``report.html``."""
     report_step("writing", 0.99)
-    save(model, out / "model.json", summary=compact(summary))
+    save(model, out / "model.json", summary=compact(summary), reference=reference)
     page = to_html(summary, title=title, language=options.language)
     write_atomically(out / "report.html", page)
     return JobResult(model, summary, problem.positive, out / "model.json", out / "report.html")

@@ -36,7 +36,7 @@ _PAGE_KEYS = (
 def to_html(summary: dict[str, Any], *, title: str, language: str = "en") -> str:
     """One self-contained page: its policy lets nothing in or out, and names are only texts."""
     said = Sentences(summary, language)
-    css, script = _style(), _script()
+    css, script = page_style(), _script()
     values = _context(said) | {
         "title": clipped(title, 300),
         "language": language,
@@ -168,7 +168,7 @@ def _environment() -> Environment:
 
 
 @cache
-def _style() -> str:
+def page_style() -> str:
     return _text_of("report.css")
 
 

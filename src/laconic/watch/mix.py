@@ -13,6 +13,7 @@ the mix alone explains the new counts is judged against the same draws.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,7 +83,12 @@ def _of_two(shares: Floats, seen: Floats) -> Floats:
 
 
 def estimate_mix(
-    reference: Floats, seen: Floats, *, confidence: float = 0.95, seed: int = 0
+    reference: Floats,
+    seen: Floats,
+    *,
+    by_bin: Callable[[Floats], Floats] = lambda counts: counts,
+    confidence: float = 0.95,
+    seed: int = 0,
 ) -> MixEstimate:
     """Class mix of new rows.
 
@@ -90,8 +96,10 @@ def estimate_mix(
     ----------
     reference : array of shape (classes, cells)
         Counts of labelled rows that the fit has not seen.
-    seen : array of shape (cells,)
+    seen : array of shape (bins,)
         Counts of the new rows.
+    by_bin : callable, default: cells are bins
+        Adds counts of cells, (.., cells), up to bins.
     confidence : float, default=0.95
     seed : int, default=0
 
@@ -109,20 +117,21 @@ def estimate_mix(
     if not seen.sum() > 0:
         raise ValueError("There are no rows to watch.")
     draw = np.random.default_rng(seed)
-    shares = cell_shares(reference)
-    prior = likeliest_mix(shares, seen)
-    redrawn = _redrawn(draw, reference, shares)
+    known = by_bin(reference)
+    prior = likeliest_mix(cell_shares(known), seen)
+    redrawn = _redrawn(draw, reference)
     counts = draw.multinomial(int(seen.sum()), seen / seen.sum(), DRAWS).astype(np.float64)
-    draws = likeliest_mix(cell_shares(redrawn), counts)
+    draws = likeliest_mix(cell_shares(by_bin(redrawn)), counts)
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(draws, [tail, 1.0 - tail], axis=0)
-    p_value = _fit_p_value(draw, reference, shares, seen, prior)
+    p_value = _fit_p_value(draw, known, seen, prior)
     low, high = np.minimum(low, prior), np.maximum(high, prior)
     return MixEstimate(prior, low, high, draws, redrawn, p_value)
 
 
-def _redrawn(draw: np.random.Generator, reference: Floats, shares: Floats) -> Floats:
+def _redrawn(draw: np.random.Generator, reference: Floats) -> Floats:
     """Reference counts as they might have come, (draws, classes, cells)."""
+    shares = cell_shares(reference)
     rows = reference.sum(axis=1).astype(int)
     classes = range(len(reference))
     drawn = [draw.multinomial(max(rows[k], 1), shares[k], DRAWS) for k in classes]
@@ -139,12 +148,13 @@ def _misfit(shares: Floats, seen: Floats, rows: Floats, prior: Floats) -> Floats
 
 
 def _fit_p_value(
-    draw: np.random.Generator, reference: Floats, shares: Floats, seen: Floats, prior: Floats
+    draw: np.random.Generator, reference: Floats, seen: Floats, prior: Floats
 ) -> float:
+    shares = cell_shares(reference)
     rows = np.maximum(reference.sum(axis=1), 1.0)
     found = float(_misfit(shares, seen, rows, prior))
     # what the misfit is when the mix alone moved: both sides drawn anew, the mix found anew
-    redrawn = cell_shares(_redrawn(draw, reference, shares))
+    redrawn = cell_shares(_redrawn(draw, reference))
     counts = draw.multinomial(int(seen.sum()), _sums_to_one(prior @ shares), DRAWS)
     drawn = counts.astype(np.float64)
     usual = _misfit(redrawn, drawn, rows, likeliest_mix(redrawn, drawn))

@@ -59,6 +59,12 @@ class Watched:
         return self.mix.p_value >= ALARM / 2
 
     @property
+    def mix_moved(self) -> bool:
+        """Whether the old class mix lies outside the interval of the new one."""
+        old = self.reference_mix
+        return bool(((old < self.mix.low) | (old > self.mix.high)).any())
+
+    @property
     def alarm(self) -> bool:
         """Something other than the class mix has moved, or labels show that the cost has."""
         costly = self.labelled is not None and self.labelled["alarm_at"] is not None
@@ -108,7 +114,7 @@ class Counter:
     def __init__(self, model: Any, reference: Reference) -> None:
         self.model, self.reference = model, reference
         self.n_rows = 0
-        self.seen = np.zeros(reference.counts.shape[1])
+        self.seen = np.zeros(reference.n_bins)
         self.columns = [np.zeros(one.n_bins) for one in reference.columns]
         self.unseen: dict[str, int] = {}
         self.costs: list[Floats] = []
@@ -118,14 +124,13 @@ class Counter:
         inner = self.model.estimator_
         table: Table = inner._read_rows(X)
         raw = np.asarray(inner.predict_proba(X), dtype=np.float64)
-        decided = decisions_of(self.model, raw)
         self.n_rows += len(raw)
-        self.seen += self.reference.cell_counts(raw, decided)
+        self.seen += self.reference.bin_counts(raw)
         for one, counts in zip(self.reference.columns, self.columns, strict=True):
             counts += np.bincount(one.bins(table), minlength=one.n_bins)
             self._count_unseen(one, table)
         if y is not None:
-            self.costs.append(self._paid(decided, np.asarray(y)))
+            self.costs.append(self._paid(decisions_of(self.model, raw), np.asarray(y)))
 
     def _count_unseen(self, one: ColumnReference, table: Table) -> None:
         j = table.place(one.name)
@@ -186,7 +191,7 @@ def watch(
     (False, True)
     """
     model = getattr(model, "decision_", model)
-    known = _reference(model, reference)
+    known = reference_for(model, reference)
     counter = Counter(model, known)
     if chunks is None:
         counter.add(X, y)
@@ -198,7 +203,9 @@ def watch(
 def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Watched:
     """From counts to statements."""
     model, known = counter.model, counter.reference
-    mix = estimate_mix(known.counts, counter.seen, confidence=confidence, seed=seed)
+    mix = estimate_mix(
+        known.counts, counter.seen, by_bin=known.by_bin, confidence=confidence, seed=seed
+    )
     rows = known.counts.sum(axis=1)
     base = rows / rows.sum()
     risks = _risks_of(model, known.counts, known.decisions)
@@ -223,7 +230,8 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
     )
 
 
-def _reference(model: Any, given: Any) -> Reference:
+def reference_for(model: Any, given: Any = None) -> Reference:
+    """What new rows are compared with: what is given, else what the model file holds."""
     if isinstance(given, Reference):
         return given
     if given is not None:
@@ -242,7 +250,6 @@ def _risks_of(model: Any, counts: Floats, decisions: Ints) -> Floats:
     price = model.cost_matrix_[:, np.maximum(decisions, 0)]
     if model.reject_cost is not None:
         price = np.where(decisions == -1, model.reject_cost, price)
-    price = np.where(decisions == -2, 0.0, price)  # no row of the reference is there
     total = np.maximum(counts.sum(axis=-1), 1e-300)
     return np.asarray((counts * price).sum(axis=-1) / total)
 
@@ -251,8 +258,7 @@ def _adopted(model: Any, known: Reference, prior: Floats) -> Ints:
     """What would be decided in each cell for another class mix."""
     if model.train_prior_ is None:
         return known.decisions
-    decided = decisions_of(model, np.maximum(known.proba, 1e-12), prior)
-    return np.where(known.decisions == -2, -2, decided)
+    return decisions_of(model, known.proba, prior)
 
 
 def _cautious(model: Any, known: Reference, mix: MixEstimate) -> Floats:

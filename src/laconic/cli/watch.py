@@ -1,0 +1,75 @@
+"""``laconic watch`` and ``laconic adopt``: a model in use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from laconic.cli.screen import console, progress, read_priors
+
+ALARM_EXIT = 3
+"""Exit code of an alarm, for schedulers."""
+
+Model = Annotated[Path, typer.Argument(help="model.json written by `laconic fit`.")]
+
+
+def watch(
+    model: Model,
+    data: Annotated[str, typer.Argument(help="New rows: a file, a folder or a glob.")],
+    labels: Annotated[
+        str | None, typer.Option(help="Column of the classes, when they are known.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write a page (.html) or JSON (.json).")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    separator: Annotated[str | None, typer.Option(help="Cell separator of text tables.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of text tables.")] = None,
+) -> None:
+    """Has anything moved? Class mix, cost and columns of new rows; exit code 3 on an alarm."""
+    from laconic.data.tables.text import TextFormat
+    from laconic.export.atomic import write_atomically
+    from laconic.export.model_file import load
+    from laconic.job.scoring import watch_file
+    from laconic.watch.render import sentences, to_html
+
+    if out is not None and out.suffix not in (".html", ".json"):
+        raise ValueError(f"--out {out.name}: the name must end with .html or .json.")
+    with progress(as_json) as step:
+        found = watch_file(load(model), data, TextFormat(separator, encoding), labels, step)
+    content = json.dumps(found.to_dict(), indent=1)
+    if out is not None:
+        page = to_html(found, f"{Path(data).name}: {model.name}")
+        write_atomically(out, page if out.suffix == ".html" else content + "\n")
+    if as_json:
+        typer.echo(content)
+    else:
+        for line in sentences(found):
+            console().print(line, markup=False, highlight=False)
+    if found.alarm:
+        raise typer.Exit(ALARM_EXIT)
+
+
+def adopt(
+    model: Model,
+    prior: Annotated[
+        list[str], typer.Option(help="Share of the positive class, or NAME=SHARE. Repeat it.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Model file to write.")],
+) -> None:
+    """The same model with decisions for another class mix; the old file's digest is kept."""
+    from laconic.export.model_file import adopt as adopted
+    from laconic.export.model_file import load, read_content
+
+    shares = read_priors(prior)
+    classes = load(model).classes_.tolist()
+    positive = (read_content(model)["summary"] or {}).get("positive", classes[-1])
+    named = {name or str(positive): share for name, share in shares.items()}
+    rest = [name for name in classes if str(name) not in named]
+    left = 1.0 - sum(named.values())
+    if len(rest) == 1:
+        named[str(rest[0])] = left
+    adopted(model, out, prior={name: named.get(str(name), 0.0) for name in classes})

@@ -1,0 +1,84 @@
+"""What was watched, in sentences: for the terminal, and as one page."""
+
+from __future__ import annotations
+
+from html import escape
+
+from laconic.reporting.render import page_style
+from laconic.watch.watch import Watched
+
+
+def sentences(found: Watched) -> list[str]:
+    """One statement a line, the most urgent first."""
+    lines = [_verdict(found), *_mix(found), *_cost(found)]
+    lines += [
+        f"{one.name!r} has moved beyond what the class mix explains: {one.largest} was "
+        f"{one.before:.1%}, is {one.now:.1%} (p = {one.p_value:.1g}, all columns looked at)."
+        for one in found.moved
+    ]
+    for name, count in found.unseen.items():
+        share = count / found.n_rows
+        lines.append(f"{name!r} has {count:,} cells ({share:.1%}) with texts never seen before.")
+    return lines
+
+
+def _verdict(found: Watched) -> str:
+    rows = f"{found.n_rows:,} rows"
+    if found.labelled is not None and found.labelled["alarm_at"] is not None:
+        return (
+            f"Alarm: the costs paid left their band after {found.labelled['alarm_at']:,} of {rows}."
+        )
+    if not found.mix_explains:
+        return (
+            f"Alarm: on these {rows} some class scores otherwise than it did; a new class mix "
+            f"alone does not explain it (p = {found.mix.p_value:.1g})."
+        )
+    if found.moved:
+        return f"Alarm: columns have moved on these {rows}."
+    return f"No alarm: on these {rows} nothing but the class mix may have moved."
+
+
+def _mix(found: Watched) -> list[str]:
+    mix = found.mix
+    return [
+        f"Share of {name!r}: {mix.prior[k]:.1%}, between {mix.low[k]:.1%} and {mix.high[k]:.1%} at "
+        f"95 % (it was {found.reference_mix[k]:.1%})."
+        for k, name in enumerate(found.classes)
+    ]
+
+
+def _cost(found: Watched) -> list[str]:
+    cost, low, high = found.cost
+    lines = [
+        f"Expected cost of a decision now: {cost:.4g}, between {low:.4g} and {high:.4g} at 95 % "
+        f"(it was {found.reference_cost:.4g})."
+    ]
+    saved = cost - found.adopted_cost
+    if saved > 0 and found.mix_moved and not found.alarm:
+        mix = ", ".join(
+            f"{name} {share:.1%}"
+            for name, share in zip(found.classes, found.mix.prior, strict=True)
+        )
+        lines.append(
+            f"Deciding for the new mix ({mix}) would save {saved:.2g} a case: `laconic adopt`."
+        )
+    if found.labelled is not None:
+        told = found.labelled
+        lines.append(
+            f"Labels of {told['rows']:,} rows: they cost {told['cost']:.4g} a case; the band ends "
+            f"at {told['band']:.4g}."
+        )
+    return lines
+
+
+def to_html(found: Watched, title: str) -> str:
+    """One self-contained page in the report's style."""
+    lines = sentences(found)
+    items = "".join(f"<li>{escape(line)}</li>" for line in lines[1:])
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title><style>{page_style()}</style></head>"
+        f"<body><main><h1><bdi>{escape(title)}</bdi></h1>"
+        f'<p class="verdict"><strong>{escape(lines[0])}</strong></p><ul>{items}</ul></main>'
+        "</body></html>\n"
+    )
