@@ -127,7 +127,7 @@ class Reference:
     def by_bin(self, counts: Floats) -> Floats:
         """Counts of cells, (.., cells), added up to bins."""
         total = np.zeros((*counts.shape[:-1], self.n_bins))
-        np.add.at(total, (..., self.bins), counts)
+        np.add.at(total, (..., self.bins), counts)  # type: ignore[arg-type]
         return total
 
     def to_dict(self) -> dict[str, Any]:
