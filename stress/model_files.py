@@ -45,7 +45,7 @@ def seeds() -> Iterator[dict[str, Any]]:
             numbers, three
         ),
         laconic.GrayZoneLogisticRegression(zone=(0.2, 0.8), proba="clip").fit(numbers, two),
-        laconic.RankKernelClassifier().fit(numbers[:40], two[:40]),
+        laconic.kernel.RankKernelClassifier().fit(numbers[:40], two[:40]),
         laconic.CqBoostClassifier(random_state=0).fit(numbers, three),
     ]
     with tempfile.TemporaryDirectory() as folder:

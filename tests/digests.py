@@ -51,9 +51,15 @@ VOLATILE = ["fit_seconds"]
 CLI = "cli"
 COSTS = {"fp": 1.0, "fn": 5.0}
 EXTRA: dict[tuple[str, str], Callable[[], BaseEstimator]] = {
-    ("LaconicClassifier", "auto"): lambda: laconic.LaconicClassifier(COSTS, random_state=0),
+    ("LaconicClassifier", "auto"): lambda: laconic.LaconicClassifier(
+        COSTS, positive="yes", random_state=0
+    ),
     ("DecisionClassifier", "bayes"): lambda: laconic.DecisionClassifier(
-        laconic.WeightedNaiveBayes(random_state=0), costs=COSTS, prior=0.2, reject_cost=0.3
+        laconic.WeightedNaiveBayes(random_state=0),
+        costs=COSTS,
+        prior=0.2,
+        reject_cost=0.3,
+        positive="yes",
     ),
 }
 """Cases beside those of ``estimator_cases``, on the table of two classes and its scan."""
@@ -241,7 +247,8 @@ def cli_digests(folder: Path, way: str) -> Iterator[tuple[str, str]]:
     X.assign(label=rows.y).to_csv(data, index=False)
     families = ["--model", "votes", "--scan"] if way == "scan" else ["--model", "logistic"]
     families += ["--model", "bayes", "--model", "additive"]
-    told = typed("fit", data, "--target=label", "--cost=fn=5", *families, "--out", folder / "out")
+    asked = ["--target=label", "--positive=yes", "--cost=fn=5", *families]
+    told = typed("fit", data, *asked, "--out", folder / "out")
     yield "model.json", digest(model.read_bytes()) if model.exists() else told
     if not model.exists():
         return

@@ -29,6 +29,7 @@ def payments(n_rows: int = 6_000, seed: int = 0) -> pl.DataFrame:
 
 
 NUMBERS = ["amount", "noise", "count"]
+COSTS = {"no": {"yes": 1.0}, "yes": {"no": 5.0}}
 
 
 def in_files(frame: pl.DataFrame, folder: Path, cuts: tuple[int, ...] = (1_700, 4_100)) -> Path:

@@ -243,7 +243,7 @@ def test_the_path_ends_where_it_is_hopeless():
 
 def test_costs_move_the_threshold_and_the_choice():
     X, y = mixed()
-    model = SparseAdditiveClassifier(costs={"fp": 1, "fn": 9}, pairs=0).fit(X, y)
+    model = SparseAdditiveClassifier(costs={"no": {"yes": 1}, "yes": {"no": 9}}, pairs=0).fit(X, y)
     assert model.threshold_ == pytest.approx(0.1)
     p = model.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(model.predict(X), np.where(p > 0.1, "yes", "no"))

@@ -309,3 +309,23 @@ def test_notebooks_show_the_fitted_model_in_a_few_lines(fitted, payments):
     assert "threshold" in shown
     assert "&lt;b&gt;" in shown
     assert "<b>," not in shown
+
+
+def test_a_fitted_choice_is_made_of_plain_things(payments):
+    """Tools that store models piece by piece (skops, MLflow) know no frames."""
+    X, y = payments
+    model = LaconicClassifier(candidates=["logistic", "bayes"], cv=3, random_state=0).fit(X, y)
+    seen, stack = set(), [vars(model)]
+    while stack:
+        thing = stack.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        assert not type(thing).__module__.startswith(("pandas", "polars")), type(thing)
+        if isinstance(thing, dict):
+            stack += thing.values()
+        elif isinstance(thing, list | tuple):
+            stack += thing
+        elif hasattr(thing, "__dict__"):
+            stack.append(vars(thing))
+    assert list(model.comparison_["candidate"]) == ["logistic", "bayes"]

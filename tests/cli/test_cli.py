@@ -17,6 +17,8 @@ from laconic.cli import main
 from laconic.data.demo import make_payments
 from laconic.export.model_file import load
 
+FRAUD = "--target label --positive fraud"
+
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -54,7 +56,7 @@ def test_demo_writes_a_model_and_a_report(tmp_path):
 def test_fit_then_predict_agree_with_python(tmp_path, payments_csv, capsys):
     with pytest.raises(SystemExit) as stop:
         main(
-            f"fit {payments_csv} --target label --cost fn=25 --out {tmp_path} --model logistic "
+            f"fit {payments_csv} {FRAUD} --cost fn=25 --out {tmp_path} --model logistic "
             "--model additive".split()
         )
     assert stop.value.code == 0
@@ -120,6 +122,8 @@ def bad_lines(tmp_path, payments_csv):
     yield f"{fit} label --cost fx=1", "fp=NUMBER or fn=NUMBER"
     yield f"{fit} label --cost fn=nan", "fp=NUMBER or fn=NUMBER"
     yield f"{fit} label --positive fraude", "the classes are"
+    yield f"{fit} label --cost fn=2", "say --positive fraud or --positive genuine"
+    yield f"{fit} label --prior 0.1", "say --positive fraud or --positive genuine"
     yield f"{fit} label --prior 1.5", "between 0 and 1"
     yield f"{fit} label --prior nobody=0.5", "the classes are"
     yield f"{fit} label --budget soon", "60s, 5m or 1h"
@@ -183,7 +187,9 @@ def test_help_imports_nothing_heavy():
 def test_importing_the_estimators_does_not_import_numba():
     code = (
         "import sys, laconic\n"
-        "for name in laconic.__all__: getattr(laconic, name)\n"
+        "doors = [laconic, *(getattr(laconic, name) for name in laconic._PACKAGES)]\n"
+        "for door in doors:\n"
+        "    for name in door.__all__: getattr(door, name)\n"
         "assert 'numba' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -199,7 +205,7 @@ def test_doctor_names_what_is_missing():
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory, payments_csv):
     out = tmp_path_factory.mktemp("fitted")
-    words = f"fit {payments_csv} --target label --cost fn=25 --out {out} --model additive"
+    words = f"fit {payments_csv} {FRAUD} --cost fn=25 --out {out} --model additive"
     with pytest.raises(SystemExit) as stop:
         main([*words.split(), "--json"])
     assert stop.value.code == 0
@@ -297,7 +303,7 @@ def test_json_is_for_machines(payments_csv, tmp_path, capsys):
 
 def test_compare_writes_nothing_and_ranks_by_cost(payments_csv, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = f"compare {payments_csv} --target label --cost fn=25 --model logistic --model bayes"
+    words = f"compare {payments_csv} {FRAUD} --cost fn=25 --model logistic --model bayes"
     with pytest.raises(SystemExit):
         main(words.split())
     shown = capsys.readouterr().out
@@ -314,7 +320,7 @@ def test_compare_writes_nothing_and_ranks_by_cost(payments_csv, tmp_path, capsys
 def test_a_prior_moves_the_decisions(payments_csv, tmp_path, capsys):
     decided = []
     for prior in ("0.03", "0.5"):
-        words = f"fit {payments_csv} --target label --out {tmp_path} --model logistic"
+        words = f"fit {payments_csv} {FRAUD} --out {tmp_path} --model logistic"
         with pytest.raises(SystemExit):
             main([*words.split(), "--prior", prior, "--json"])
         model = load(tmp_path / "model.json")
@@ -398,7 +404,7 @@ def test_explain_adds_up_and_tells_the_model(fitted, payments_csv, tmp_path):
 
 
 def test_a_killed_fit_leaves_the_old_model(payments_csv, tmp_path):
-    words = f"fit {payments_csv} --target label --out {tmp_path} --model logistic".split()
+    words = f"fit {payments_csv} {FRAUD} --out {tmp_path} --model logistic".split()
     assert run(*words).returncode == 0
     for wait in (0.5, 1.5, 2.5, 3.5):
         process = subprocess.Popen([sys.executable, "-m", "laconic", *words, "--seed", "1"])

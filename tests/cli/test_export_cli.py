@@ -24,7 +24,8 @@ def saved(tmp_path_factory) -> tuple[Path, dict[str, Any], np.ndarray]:
     X = {"age": draw.normal(45, 12, 600), "job": draw.choice(["cook", "smith"], 600)}
     late = X["age"] + 20 * (X["job"] == "cook") + draw.normal(0, 9, 600)
     y = np.where(late > 65, "yes", "no")
-    model = DecisionClassifier(ScorecardClassifier(), costs={"fp": 1, "fn": 4}).fit(X, y)
+    costs = {"no": {"yes": 1}, "yes": {"no": 4}}
+    model = DecisionClassifier(ScorecardClassifier(), costs=costs).fit(X, y)
     path = tmp_path_factory.mktemp("export") / "model.json"
     save(model, path, summary={"expected_cost": 0.25, "classes": ["no", "yes"]})
     return path, X, y

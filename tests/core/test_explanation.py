@@ -135,7 +135,7 @@ def test_log_probabilities_and_scores_of_the_decision_layer():
     )
     X, y = rows(2)
     dear = laconic.DecisionClassifier(
-        laconic.PlainLogisticRegression(), costs=[[0, 1], [5, 0]], prior=0.2
+        laconic.PlainLogisticRegression(), costs=[[0, 1], [5, 0]], prior=[0.8, 0.2]
     ).fit(X, y)
     said = dear.decision_function(X)
     np.testing.assert_array_equal(said > 0, dear.predict(X) == "mid")

@@ -25,7 +25,7 @@ from laconic import (
 from laconic.bayes import SelectiveNaiveBayes
 from laconic.data.tables.text import UnreadableFileError
 from laconic.votes import MinCqClassifier
-from scan_rows import NUMBERS, in_files, payments
+from scan_rows import COSTS, NUMBERS, in_files, payments
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -48,11 +48,11 @@ MODELS = {
     "additive": (lambda: SparseAdditiveClassifier(random_state=0), MIXED, "w"),
     "all voters": (lambda: MinCqClassifier(), MIXED, None),
     "decision": (
-        lambda: DecisionClassifier(CqBoostClassifier(), costs={"fp": 1.0, "fn": 5.0}),
+        lambda: DecisionClassifier(CqBoostClassifier(), costs=COSTS),
         MIXED,
         "w",
     ),
-    "choice": (lambda: LaconicClassifier(costs={"fp": 1.0, "fn": 5.0}, random_state=0), MIXED, "w"),
+    "choice": (lambda: LaconicClassifier(costs=COSTS, random_state=0), MIXED, "w"),
     "selection": (lambda: SelectiveNaiveBayes(n_starts=1, random_state=0), NUMBERS, None),
 }
 ONCE = ("additive", "all voters", "decision", "choice", "selection")
@@ -83,7 +83,7 @@ def exact(value):
         return [exact(part) for part in value]
     if type(value).__module__.startswith("laconic"):
         own = vars(value).items()
-        clocks = ("comparison_", "path_")
+        clocks = ("_comparison", "path_")
         return [(name, exact(part)) for name, part in sorted(own) if name not in clocks]
     return repr(value)
 

@@ -58,7 +58,9 @@ def test_default_costs_count_errors():
 
 def test_shorthand_places_each_number():
     costs = {"tn": -1, "fp": 2, "fn": 3, "tp": -4}
-    np.testing.assert_array_equal(cost_matrix(costs, ["neg", "pos"]), [[-1, 2], [3, -4]])
+    np.testing.assert_array_equal(cost_matrix(costs, [-1, 1]), [[-1, 2], [3, -4]])
+    named = {"positive": "neg"}
+    np.testing.assert_array_equal(cost_matrix(costs, ["neg", "pos"], **named), [[-4, 3], [2, -1]])
 
 
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame])
@@ -119,7 +121,11 @@ def test_threshold_is_where_the_cheaper_decision_changes(right_no, fp, fn, right
 
 def test_threshold_of_the_shorthand():
     assert decision_threshold({"fp": 1, "fn": 9}) == 0.1
-    assert decision_threshold({"spam": {"ham": 9}, "ham": {"spam": 1}}) == 0.1
+    named = {"spam": {"ham": 9}, "ham": {"spam": 1}}
+    assert decision_threshold(named, positive="spam") == 0.1
+    assert decision_threshold(named, positive="ham") == 0.9
+    with pytest.raises(ValueError, match="which of the classes 'ham' and 'spam' is positive"):
+        decision_threshold(named)
     assert decision_threshold({"fp": 1e308, "fn": 1e308}) == 0.5
     assert decision_threshold({"fp": 5e-324, "fn": 5e-324}) == 0.5
 
@@ -207,7 +213,8 @@ def test_per_row_costs_are_looked_up_by_row():
 
 def test_abstentions_cost_what_they_cost():
     y, taken = ["a", "b", "a", "b"], ["a", "a", "?", "?"]
-    cost = expected_cost(y, taken, {"fp": 1, "fn": 4}, reject_label="?", reject_cost=0.5)
+    options = {"reject_label": "?", "reject_cost": 0.5, "positive": "b"}
+    cost = expected_cost(y, taken, {"fp": 1, "fn": 4}, **options)
     assert cost == (0 + 4 + 0.5 + 0.5) / 4
     with pytest.raises(ValueError, match="2 decisions are abstentions"):
         expected_cost(y, taken, None, reject_label="?")
@@ -262,9 +269,10 @@ def test_scorer_of_probabilities_decides_by_cost(rows):
     model = LogisticRegression().fit(X, y)
     costs = {"fp": 1, "fn": 10}
     taken = np.where(model.predict_proba(X)[:, 1] > 1 / 11, "yes", "no")
-    scorer = cost_scorer(costs, response_method="predict_proba")
-    assert scorer(model, X, y) == pytest.approx(-expected_cost(y, taken, costs))
-    assert scorer(model, X, y) > cost_scorer(costs)(model, X, y)
+    scorer = cost_scorer(costs, response_method="predict_proba", positive="yes")
+    spent = expected_cost(y, taken, costs, positive="yes")
+    assert scorer(model, X, y) == pytest.approx(-spent)
+    assert scorer(model, X, y) > cost_scorer(costs, positive="yes")(model, X, y)
     with pytest.raises(ValueError, match="response_method"):
         cost_scorer(costs, response_method="decision_function")
 
@@ -286,7 +294,8 @@ def test_per_row_costs_arrive_by_metadata_routing(rows, response_method):
     costs = pd.DataFrame({"fp": rng.uniform(1, 2, len(y)), "fn": rng.uniform(5, 20, len(y))})
     folds = StratifiedKFold(3)
     with config_context(enable_metadata_routing=True):
-        scorer = cost_scorer(response_method=response_method).set_score_request(costs=True)
+        scorer = cost_scorer(response_method=response_method, positive="yes")
+        scorer = scorer.set_score_request(costs=True)
         search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, scoring=scorer, cv=folds)
         search.fit(X, y, costs=costs)
     by_fold = []
@@ -303,7 +312,7 @@ def test_per_row_costs_arrive_by_metadata_routing(rows, response_method):
 def test_scorer_pickles(rows):
     X, y = rows
     model = LogisticRegression().fit(X, y)
-    scorer = cost_scorer({"fp": 1, "fn": 3})
+    scorer = cost_scorer({"fp": 1, "fn": 3}, positive="yes")
     assert pickle.loads(pickle.dumps(scorer))(model, X, y) == scorer(model, X, y)
 
 

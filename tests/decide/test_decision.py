@@ -230,7 +230,7 @@ def test_abstains_exactly_when_every_decision_costs_more():
 def test_abstention_matches_the_reject_zone():
     p = np.linspace(0, 1, 1001)
     costs = {"fp": 1, "fn": 4}
-    model, _ = told(2, costs=costs, reject_cost=0.4)
+    model, _ = told(2, costs=costs, reject_cost=0.4, positive="class 1")
     low, high = reject_zone(costs, 0.4)
     out = model.predict(np.column_stack([1 - p, p])) == "reject"
     np.testing.assert_array_equal(out, (p > low + 1e-9) & (p < high - 1e-9))

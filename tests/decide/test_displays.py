@@ -15,7 +15,7 @@ from laconic.core import drawing as theme
 from laconic.decide import risk_by_prior
 from laconic.displays import CostCurveDisplay, PriorRiskDisplay, ReliabilityDisplay
 
-COSTS = {"fp": 1, "fn": 10}
+COSTS = {"no": {"yes": 1}, "yes": {"no": 10}}
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +70,14 @@ def test_cost_curve_with_per_row_costs(rows, model):
     X, y = rows
     p = model.predict_proba(X)[:, 1]
     fn = np.random.default_rng(1).uniform(1, 20, len(y))
-    display = CostCurveDisplay.from_predictions(y, p, {"fp": 1, "fn": fn}, threshold=0.2)
+    display = CostCurveDisplay.from_predictions(
+        y, p, {"fp": 1, "fn": fn}, threshold=0.2, positive="yes"
+    )
     hit = y == "yes"
     spent = np.mean(fn * (hit & (p <= 0.2)) + (~hit & (p > 0.2)))
     assert display.cost_at(0.2) == pytest.approx(spent)
     with pytest.raises(ValueError, match="one cost matrix is needed"):
-        CostCurveDisplay.from_predictions(y, p, {"fp": 1, "fn": fn})
+        CostCurveDisplay.from_predictions(y, p, {"fp": 1, "fn": fn}, positive="yes")
 
 
 def test_cost_curve_on_log_odds_and_given_axes(rows, model):

@@ -25,7 +25,9 @@ def shape_model(**rule) -> DecisionClassifier:
     shape = SlotTerm(("x",), (axis,), np.array([[-1.0], [2.0], [0.5], [0.7], [0.1]]))
     own = AdditiveScore(("no", "yes"), np.array([-0.4]), (shape,))
     model = cases.FormModel(Schema(("x",), ("numeric",), (None,), True), own)
-    return DecisionClassifier(model, train_prior=0.2, prefit=True, **rule).fit(None, None)
+    return DecisionClassifier(model, train_prior=0.2, prefit=True, positive="yes", **rule).fit(
+        None, None
+    )
 
 
 @pytest.mark.parametrize("double", [1.0, 20.0, 300.0])
@@ -97,7 +99,7 @@ def test_loss_is_what_other_code_measures():
     draw = np.random.default_rng(0)
     X = {"x": draw.normal(size=800), "job": draw.choice(["cook", "smith"], 800)}
     y = np.where(X["x"] + (X["job"] == "cook") + draw.normal(size=800) > 1, "yes", "no")
-    costs = {"fp": 1, "fn": 4}
+    costs = {"no": {"yes": 1}, "yes": {"no": 4}}
     model = DecisionClassifier(SparseAdditiveClassifier(), costs=costs).fit(X, y)
     card = to_scorecard(model, X, y, points_to_double=2.0)
     loss = card.loss

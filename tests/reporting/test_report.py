@@ -400,7 +400,7 @@ def test_a_rule_that_no_cost_can_move_has_a_report(payments):
 
 def test_bad_input_is_named(payments):
     model, X, y = payments
-    with pytest.raises(ValueError, match="positive='spam' is not one of the classes"):
+    with pytest.raises(ValueError, match="positive='spam' is not a class"):
         report(model, X, y, positive="spam")
     with pytest.raises(ValueError, match="comparison lacks the column 'size'"):
         report(model, X, y, comparison={"candidate": ["a"], "cost": [1.0]})

@@ -43,7 +43,8 @@ from laconic.core.contract import (
     fit_context,
     take_rows,
 )
-from laconic.core.decisions import class_prior, cost_matrix
+from laconic.core.decisions import class_prior, cost_matrix, positive_class
+from laconic.core.drawing import frame_of
 from laconic.core.explanation import Explanation
 from laconic.core.folds import folds_of, seed_of
 from laconic.core.progress import Deadline, report_step
@@ -75,6 +76,9 @@ class LaconicClassifier(TableClassifier):
     prior_bounds : array-like of shape (K, 2) or mapping, default=None
         Least and largest share of each class: candidates are then judged at the worst class mix
         of this box, and decide with their least favourable one. Not together with ``prior``.
+    positive : class, default=None
+        The class that "fp", "fn" and a single prior are about, as in :class:`DecisionClassifier`:
+        needed for labels other than 0/1, -1/+1 and False/True.
     reject_cost : float, default=None
         Cost of abstaining. None: never abstain.
     candidates : "auto", list of str or dict, default="auto"
@@ -111,7 +115,8 @@ class LaconicClassifier(TableClassifier):
     size_, n_variables_ : float
         Entries that a reader must look at, and columns that the model reads.
     threshold_ : float
-        Two classes: probability of the last class above which it is decided.
+        Two classes: probability of ``classes_[1]`` above which it is decided.
+    positive_ : class or None
     classes_, n_features_in_, feature_names_in_
 
     Notes
@@ -131,10 +136,10 @@ class LaconicClassifier(TableClassifier):
     >>> from laconic.data.demo import make_payments
     >>> payments, label = make_payments(3000)
     >>> model = LaconicClassifier(
-    ...     costs={"fp": 10, "fn": 1}, candidates=["logistic", "bayes"], random_state=0
+    ...     {"fp": 1, "fn": 25}, positive="fraud", candidates=["logistic", "bayes"]
     ... ).fit(payments, label)
-    >>> model.candidate_ in ("logistic", "bayes")
-    True
+    >>> model.candidate_ in ("logistic", "bayes"), model.positive_
+    (True, 'fraud')
     >>> model.predict(payments[:3]).shape
     (3,)
     """
@@ -145,6 +150,7 @@ class LaconicClassifier(TableClassifier):
         "costs": "no_validation",  # type: ignore[dict-item]
         "prior": "no_validation",  # type: ignore[dict-item]
         "prior_bounds": ["array-like", dict, None],
+        "positive": "no_validation",  # type: ignore[dict-item]
         "reject_cost": [Interval(Real, 0, None, closed="left"), None],
         "candidates": [str, list, tuple, dict],
         "selection": [StrOptions({"1se", "best"})],
@@ -160,6 +166,7 @@ class LaconicClassifier(TableClassifier):
         prior: Any = None,
         *,
         prior_bounds: Any = None,
+        positive: Any = None,
         reject_cost: float | None = None,
         candidates: Any = "auto",
         selection: str = "1se",
@@ -171,6 +178,7 @@ class LaconicClassifier(TableClassifier):
         self.costs = costs
         self.prior = prior
         self.prior_bounds = prior_bounds
+        self.positive = positive
         self.reject_cost = reject_cost
         self.candidates = candidates
         self.selection = selection
@@ -246,18 +254,22 @@ class LaconicClassifier(TableClassifier):
     def _condition(self, training: Training) -> OperatingCondition:
         if self.prior is not None and self.prior_bounds is not None:
             raise ValueError("Give prior or prior_bounds, not both.")
+        self.positive_ = positive_class(self.classes_, self.positive)
         n_classes = len(self.classes_)
         shares = np.bincount(training.y, training.weight, minlength=n_classes)
         box = None
         if self.prior_bounds is not None:
             box = PriorBox.of(self.prior_bounds, n_classes, self.classes_)
         return OperatingCondition(
-            cost_matrix(self.costs, self.classes_),
+            cost_matrix(self.costs, self.classes_, positive=self.positive),
             shares / shares.sum(),
-            None if self.prior is None else class_prior(self.prior, self.classes_),
+            None if self.prior is None else self._shares(self.prior),
             box,
             self.reject_cost,
         )
+
+    def _shares(self, prior: Any) -> Floats:
+        return class_prior(prior, self.classes_, positive=self.positive)
 
     def _compare(
         self, offered: list[Candidate], rows: Rows, folds: Any, condition: OperatingCondition
@@ -352,6 +364,7 @@ class LaconicClassifier(TableClassifier):
                 costs=condition.costs,
                 prior=prior,
                 reject_cost=self.reject_cost,
+                positive=self.positive,
                 train_prior=condition.train_prior,
                 prefit=True,
             ).fit(None, None)
@@ -360,7 +373,13 @@ class LaconicClassifier(TableClassifier):
         listed = [*outcomes, chosen] if chosen.members else outcomes
         columns = table_of(listed, rows.training.y, rows.training.weight, condition)
         columns["chosen"] = [out is chosen for out in listed]
-        self.comparison_ = _frame(columns)
+        self._comparison = columns
+
+    @property
+    def comparison_(self) -> Any:
+        """What was compared; kept as plain columns, so that any tool can store the model."""
+        check_is_fitted(self, "decision_")
+        return frame_of(self._comparison)
 
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities at the class mix of deployment, shape (n, K)."""
@@ -443,11 +462,3 @@ def _well_informed(close: list[Outcome], y: Any, weight: Floats, errors: float) 
 def _not_tried(candidate: Candidate, y: Any, condition: OperatingCondition, note: str) -> Outcome:
     empty = np.full((len(y), len(condition.costs)), np.nan)
     return Outcome(candidate, empty, empty[:, 0].copy(), note=note)
-
-
-def _frame(columns: dict[str, list[Any]]) -> Any:
-    try:
-        import pandas as pd
-    except ImportError:
-        return columns
-    return pd.DataFrame(columns)

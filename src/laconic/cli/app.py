@@ -75,7 +75,7 @@ ModelsOption = Annotated[
     list[str] | None, typer.Option("--model", help="Compare this family only. Repeat it.")
 ]
 PositiveOption = Annotated[
-    str | None, typer.Option(help="The positive class (default: the rarer one).")
+    str | None, typer.Option(help="The class that fp, fn and one --prior are about (1 of 0/1).")
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for model.json and report.html.")]
 FileOption = Annotated[Path | None, typer.Option("--out", "-o", help="File (default: stdout).")]
@@ -120,7 +120,9 @@ def demo(
         f"{(label == 'fraud').mean():.1%} of them fraud. A false alarm costs "
         f"{DEMO_COSTS['fp']:g}, a missed fraud {DEMO_COSTS['fn']:g}."
     )
-    options = JobOptions(costs=dict(DEMO_COSTS), seed=seed, language=read_language(language))
+    options = JobOptions(
+        costs=dict(DEMO_COSTS), positive="fraud", seed=seed, language=read_language(language)
+    )
     _fit_and_write(payments, label, options, out, "Card payments", as_json=False)
 
 

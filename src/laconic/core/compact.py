@@ -135,11 +135,21 @@ def facts(model: Any) -> list[tuple[str, str]]:
     if np.isfinite(size):
         found.append(("entries to look at", f"{size:,.0f}"))
     if hasattr(model, "threshold_"):
-        found.append(("threshold", f"{float(model.threshold_):.4g}"))
+        found.append(_threshold_fact(model))
     gap = getattr(inner, "duality_gap_", None)
     if gap is not None and np.isfinite(gap).all():
         found.append(("within", f"{float(np.max(gap)):.2g} of the best objective, certified"))
     return [(name, text) for name, text in found if text]
+
+
+def _threshold_fact(model: Any) -> tuple[str, str]:
+    """Which class is decided above which probability; the positive one where it is known."""
+    classes, above = model.classes_.tolist(), float(model.threshold_)
+    positive = getattr(model, "positive_", None)
+    if positive == classes[0]:
+        return "decides", f"{positive!r} (positive) from a probability of {1.0 - above:.4g} on"
+    said = f"{classes[1]!r}" + (" (positive)" if positive == classes[1] else "")
+    return "decides", f"{said} above a probability of {above:.4g}"
 
 
 def compact_html(model: Any) -> str:

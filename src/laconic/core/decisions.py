@@ -23,22 +23,82 @@ _FORMS = (
 )
 
 
-def cost_matrix(costs: Any, classes: ArrayLike, *, n_rows: int | None = None) -> Floats:
+_NEGATIVE_OF = {"1": ("0", "-1"), "true": ("false",)}
+
+
+def positive_class(classes: ArrayLike, positive: Any = None) -> Any:
+    """The positive class: the one named, else the larger of 0/1, -1/+1 or False/True, else None.
+
+    Numbers and truth values may be written as texts, as they are in files. Other labels do not say
+    which of them is positive, and their alphabetical order is no reason.
+
+    >>> positive_class([0, 1]), positive_class(["bad", "ok"]), positive_class(["bad", "ok"], "bad")
+    (1, None, 'bad')
+    """
+    labels = np.asarray(classes).tolist()
+    if positive is not None:
+        found = [label for label in labels if str(label) == str(positive)]
+        if not found:
+            raise ValueError(
+                f"positive={positive!r} is not a class; the classes are {labels}."
+                + _numbered(labels)
+            )
+        return found[0]
+    texts = [_plain_text(label) for label in labels]
+    if len(texts) == 2:
+        for k, text in enumerate(texts):
+            if texts[1 - k] in _NEGATIVE_OF.get(text, ()):
+                return labels[k]
+    return None
+
+
+def _plain_text(label: Any) -> str:
+    number = isinstance(label, int | float) and not isinstance(label, bool)
+    return f"{label:g}" if number else str(label).lower()
+
+
+def _numbered(labels: list[Any]) -> str:
+    """What to do where scikit-learn has put numbers in the place of the class names."""
+    if labels != list(range(len(labels))):
+        return ""
+    return (
+        " Where scikit-learn numbers the classes (cross_val_predict of probabilities does), give "
+        "the costs as a matrix, in the sorted order of the classes."
+    )
+
+
+def _positive_place(labels: list[Any], positive: Any, what: str, instead: str) -> int:
+    """Where the positive one of two classes is; an error with the remedy when nobody knows."""
+    found = positive_class(labels, positive)
+    if found is None:
+        first, last = labels
+        raise ValueError(
+            f"{what}: which of the classes {first!r} and {last!r} is positive is not known; say "
+            f"positive={first!r} or positive={last!r}, or name the classes: {instead}."
+        )
+    return labels.index(found)
+
+
+def cost_matrix(
+    costs: Any, classes: ArrayLike, *, n_rows: int | None = None, positive: Any = None
+) -> Floats:
     """Any accepted spelling of costs as an array, rows = true class, columns = decision.
 
     Parameters
     ----------
     costs : None, mapping, frame or array-like
         - None: every error costs 1.
-        - ``{"fp": 1, "fn": 10}``, two classes only: a false positive, a false negative; the
-          positive class is the last one. ``"tn"`` and ``"tp"`` may be added and are 0 otherwise.
-          Each may also be one number per row (also as a frame with these columns).
+        - ``{"fp": 1, "fn": 10}``, two classes only: a false positive, a false negative.
+          ``"tn"`` and ``"tp"`` may be added and are 0 otherwise. Each may also be one number per
+          row (also as a frame with these columns).
         - ``{true: {decision: cost}}`` or a frame with the true classes as index and the decisions
           as columns. In a dict, a missing diagonal cost is 0.
         - a K x K array in the order of ``classes``, or n x K x K: one matrix per row.
     classes : array-like of shape (K,)
     n_rows : int, optional
         When given, per-row costs are accepted and must have this many rows.
+    positive : class, optional
+        The class that "fp" and "fn" are about; needed unless :func:`positive_class` knows it.
 
     Returns
     -------
@@ -46,9 +106,9 @@ def cost_matrix(costs: Any, classes: ArrayLike, *, n_rows: int | None = None) ->
 
     Examples
     --------
-    >>> cost_matrix({"fp": 1, "fn": 10}, ["ham", "spam"])
-    array([[ 0.,  1.],
-           [10.,  0.]])
+    >>> cost_matrix({"fp": 1, "fn": 10}, ["bad", "ok"], positive="bad")
+    array([[ 0., 10.],
+           [ 1.,  0.]])
     >>> cost_matrix({"spam": {"ham": 10}, "ham": {"spam": 1}}, ["ham", "spam"])
     array([[ 0.,  1.],
            [10.,  0.]])
@@ -57,7 +117,7 @@ def cost_matrix(costs: Any, classes: ArrayLike, *, n_rows: int | None = None) ->
     if costs is None:
         return 1.0 - np.eye(len(labels))
     if _is_shorthand(costs):
-        matrix = _from_shorthand(costs, labels)
+        matrix = _from_shorthand(costs, labels, positive)
     elif isinstance(costs, Mapping):
         matrix = _from_names(costs, labels)
     elif hasattr(costs, "columns") and hasattr(costs, "index"):
@@ -80,7 +140,7 @@ def _is_shorthand(costs: Any) -> bool:
     return not any(isinstance(costs[key], Mapping) for key in keys)
 
 
-def _from_shorthand(costs: Any, labels: list[Any]) -> Floats:
+def _from_shorthand(costs: Any, labels: list[Any], positive: Any) -> Floats:
     if len(labels) != 2:
         raise ValueError(
             f"costs: the fp/fn shorthand is for two classes, here are {len(labels)}; give a matrix "
@@ -99,7 +159,12 @@ def _from_shorthand(costs: Any, labels: list[Any]) -> Floats:
     matrix = np.zeros((*shape, 2, 2))
     for key, value in entries.items():
         matrix[(..., *_SHORTHAND[key])] = value
-    return matrix
+    turned = matrix[..., ::-1, ::-1]
+    if positive is None and np.array_equal(matrix, turned):
+        return matrix  # both classes cost the same: it does not matter which is positive
+    first, last = labels
+    named = f"{{{first!r}: {{{last!r}: 10}}, {last!r}: {{{first!r}: 1}}}}, truth before decision"
+    return matrix if _positive_place(labels, positive, "costs", named) else turned
 
 
 def _from_names(costs: Mapping[Any, Any], labels: list[Any]) -> Floats:
@@ -128,7 +193,10 @@ def _by_class(entries: Mapping[Any, Any], labels: list[Any], what: str) -> list[
     values: list[Any] = [None] * len(labels)
     for key, value in entries.items():
         if str(key) not in texts:
-            raise ValueError(f"costs: {what} {key!r} is not a class; the classes are {labels}.")
+            raise ValueError(
+                f"costs: {what} {key!r} is not a class; the classes are {labels}."
+                + _numbered(labels)
+            )
         values[texts[str(key)]] = value
     return values
 
@@ -186,7 +254,7 @@ def expected_costs(proba: Floats, matrix: Floats) -> Floats:
     return total
 
 
-def decision_threshold(costs: Any) -> float:
+def decision_threshold(costs: Any, positive: Any = None) -> float:
     r"""Probability of the positive class above which deciding it is cheaper.
 
     .. math:: t = \frac{c_{01} - c_{00}}{(c_{01} - c_{00}) + (c_{10} - c_{11})}
@@ -197,8 +265,10 @@ def decision_threshold(costs: Any) -> float:
     Parameters
     ----------
     costs : mapping, frame or array-like
-        A two-class cost matrix or ``{"fp": ..., "fn": ...}``; see :func:`cost_matrix`. Named
-        classes are taken in sorted order, the last one is positive.
+        A two-class cost matrix (the second class is positive) or ``{"fp": ..., "fn": ...}``; see
+        :func:`cost_matrix`.
+    positive : class, optional
+        Which of the named classes is positive; needed when the costs name texts.
 
     Returns
     -------
@@ -213,7 +283,7 @@ def decision_threshold(costs: Any) -> float:
     >>> decision_threshold([[0, 1], [10, 1]])
     0.1
     """
-    matrix = _two_class_matrix(costs)
+    matrix = _two_class_matrix(costs, positive)
     false_positive = float(matrix[0, 1] - matrix[0, 0])
     false_negative = float(matrix[1, 0] - matrix[1, 1])
     if false_positive < 0 and false_negative < 0:
@@ -246,15 +316,20 @@ def class_names_of(costs: Any) -> NDArray[Any] | None:
     return np.unique(np.array(list(found)))
 
 
-def _two_class_matrix(costs: Any) -> Floats:
+def _two_class_matrix(costs: Any, positive: Any) -> Floats:
+    """Costs of two classes, the positive one last."""
     names = class_names_of(costs)
-    matrix = cost_matrix(costs, [0, 1] if names is None else names)
+    labels = [0, 1] if names is None else names.tolist()
+    matrix = cost_matrix(costs, labels)
     if matrix.shape != (2, 2):
         raise ValueError(f"A threshold needs two classes; the costs are for {len(matrix)}.")
-    return matrix
+    if names is None or np.array_equal(matrix, matrix[::-1, ::-1]):
+        return matrix
+    known = _positive_place(labels, positive, "costs", "as 0 and 1")
+    return matrix if known else matrix[::-1, ::-1]
 
 
-def reject_zone(costs: Any, reject_cost: float) -> tuple[float, float] | None:
+def reject_zone(costs: Any, reject_cost: float, positive: Any = None) -> tuple[float, float] | None:
     """Probabilities of the positive class between which abstaining is the cheapest.
 
     Examples
@@ -265,7 +340,7 @@ def reject_zone(costs: Any, reject_cost: float) -> tuple[float, float] | None:
     >>> reject_zone({"fp": 1, "fn": 4}, reject_cost=0.9) is None
     True
     """
-    matrix = _two_class_matrix(costs)
+    matrix = _two_class_matrix(costs, positive)
     (right_negative, false_positive), (false_negative, right_positive) = matrix.tolist()
     low = _crossing(false_negative - right_negative, reject_cost - right_negative, 0.0)
     high = 1.0 - _crossing(false_positive - right_positive, reject_cost - right_positive, 0.0)
@@ -322,13 +397,15 @@ def gray_zone(threshold: float, width: float) -> tuple[float, float]:
     return p_min, p_max
 
 
-def class_prior(prior: Any, classes: ArrayLike, name: str = "prior") -> Floats:
+def class_prior(
+    prior: Any, classes: ArrayLike, name: str = "prior", positive: Any = None
+) -> Floats:
     """Class shares as K numbers that sum to one.
 
-    ``prior`` is one number (two classes: the share of the last one), K numbers in the order of
+    ``prior`` is one number (two classes: the share of the positive one), K numbers in the order of
     ``classes``, a mapping from class to share, or ``"balanced"``: equal shares.
 
-    >>> class_prior(0.02, ["ham", "spam"])
+    >>> class_prior(0.02, ["ham", "spam"], positive="spam")
     array([0.98, 0.02])
     >>> class_prior({"spam": 0.02, "ham": 0.98}, ["ham", "spam"])
     array([0.98, 0.02])
@@ -346,7 +423,10 @@ def class_prior(prior: Any, classes: ArrayLike, name: str = "prior") -> Floats:
     else:
         shares = np.asarray(prior, dtype=np.float64)
     if shares.ndim == 0 and len(labels) == 2:
-        shares = np.array([1.0 - shares, shares], dtype=np.float64)
+        named = f"{{{labels[0]!r}: {float(shares):g}, {labels[1]!r}: {1 - float(shares):g}}}"
+        known = shares == 0.5 or _positive_place(labels, positive, name, named)
+        share = float(shares if known else 1.0 - shares)
+        shares = np.array([1.0 - share, share])
     if shares.shape != (len(labels),):
         raise ValueError(
             f"{name} must hold {len(labels)} class shares (classes: {labels}), got shape "

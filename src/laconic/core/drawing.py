@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from laconic._typing import Floats
-from laconic.core.decisions import class_codes
+from laconic.core.decisions import positive_class
 
 INK = "#22313f"
 QUIET = "#8795a1"
@@ -158,16 +158,25 @@ def frame_of(columns: dict[str, Any]) -> Any:
 # What a display reads from a model: the probability of one class, and a name.
 
 
-def positive_proba(estimator: Any, X: Any, positive: Any = None) -> tuple[Floats, NDArray[Any]]:
-    """Probability of one class (the last by default), and the classes."""
+def place_of_positive(classes: NDArray[Any], positive: Any, default: int | None = None) -> int:
+    """Where the class that is drawn stands: as named, as the labels say, else the last of two."""
+    chosen = positive_class(classes, positive)
+    if chosen is not None:
+        return int(classes.tolist().index(chosen))
+    if default is None and len(classes) != 2:
+        raise ValueError(f"Choose positive: there are {len(classes)} classes.")
+    return 1 if default is None else default
+
+
+def positive_proba(estimator: Any, X: Any, positive: Any = None) -> tuple[Floats, dict[str, Any]]:
+    """Probability of the positive class, and what the model knows of it: class, labels, name."""
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(f"{type(estimator).__name__} has no predict_proba to display.")
     classes = np.asarray(estimator.classes_)
-    if positive is None and len(classes) != 2:
-        raise ValueError(f"Choose positive: the model has {len(classes)} classes.")
-    chosen = classes[-1] if positive is None else positive
-    column = class_codes(np.array([chosen]), classes, "positive")[0]
-    return np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, column], classes
+    positive = getattr(estimator, "positive_", None) if positive is None else positive
+    k = place_of_positive(classes, positive)
+    proba = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, k]
+    return proba, {"positive": classes[k], "labels": classes, "name": name_of(estimator)}
 
 
 def checked_proba(proba: ArrayLike, rows: NDArray[Any]) -> Floats:

@@ -41,6 +41,7 @@ def expected_cost(
     decisions: ArrayLike,
     costs: Any,
     *,
+    positive: Any = None,
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     reject_label: Any = None,
@@ -55,6 +56,8 @@ def expected_cost(
     decisions : array-like of shape (n,)
     costs : mapping, frame or array-like
         One cost matrix or per-row costs; see :func:`~laconic.core.decisions.cost_matrix`.
+    positive : class, optional
+        The class that "fp" and "fn" are about; 0/1, -1/+1 and False/True need none.
     labels : array-like of shape (K,), optional
         The classes in the order of the cost matrix. By default those that ``costs`` names, else
         the sorted values of ``y`` and ``decisions``.
@@ -76,7 +79,13 @@ def expected_cost(
     0.6
     """
     cost = cost_of_rows(
-        y, decisions, costs, labels=labels, reject_label=reject_label, reject_cost=reject_cost
+        y,
+        decisions,
+        costs,
+        positive=positive,
+        labels=labels,
+        reject_label=reject_label,
+        reject_cost=reject_cost,
     )
     return float(np.average(cost, weights=row_weights(sample_weight, cost)))
 
@@ -86,6 +95,7 @@ def cost_of_rows(
     decisions: ArrayLike,
     costs: Any,
     *,
+    positive: Any = None,
     labels: ArrayLike | None = None,
     reject_label: Any = None,
     reject_cost: float | None = None,
@@ -95,7 +105,7 @@ def cost_of_rows(
     check_consistent_length(truth, taken)
     abstained = _abstentions(taken, reject_label)
     classes = labels_of(truth, costs, labels, also=taken[~abstained])
-    matrix = cost_matrix(costs, classes, n_rows=len(truth))
+    matrix = cost_matrix(costs, classes, n_rows=len(truth), positive=positive)
     if abstained.any() and reject_cost is None:
         raise ValueError(
             f"{int(abstained.sum())} decisions are abstentions: say what one costs with "
@@ -112,6 +122,7 @@ def baseline_costs(
     y: ArrayLike,
     costs: Any,
     *,
+    positive: Any = None,
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> dict[Any, float]:
@@ -124,7 +135,7 @@ def baseline_costs(
     """
     truth = column_or_1d(y)
     classes = labels_of(truth, costs, labels)
-    matrix = cost_matrix(costs, classes, n_rows=len(truth))
+    matrix = cost_matrix(costs, classes, n_rows=len(truth), positive=positive)
     true_codes = class_codes(truth, classes, "y")
     rows = matrix[true_codes] if matrix.ndim == 2 else matrix[np.arange(len(truth)), true_codes]
     means = np.average(rows, axis=0, weights=row_weights(sample_weight, truth))
@@ -134,6 +145,7 @@ def baseline_costs(
 def cost_scorer(
     costs: Any = None,
     *,
+    positive: Any = None,
     labels: ArrayLike | None = None,
     response_method: str = "predict",
     reject_label: Any = None,
@@ -147,6 +159,8 @@ def cost_scorer(
         One cost matrix. Leave it out to give per-row costs as routed metadata:
         ``cost_scorer().set_score_request(costs=True)`` and ``search.fit(X, y, costs=costs)``, with
         costs of shape n x K x K, or a frame with the columns ``fp`` and ``fn``.
+    positive : class, optional
+        As in :func:`expected_cost`.
     labels : array-like of shape (K,), optional
         The classes in the order of the cost matrix. Needed when a fold may lack a class and
         ``costs`` does not name the classes.
@@ -172,7 +186,7 @@ def cost_scorer(
     >>> bool((cross_val_score(GaussianNB(), X, y, scoring=scorer) > -0.4).all())
     True
     """
-    fixed = {"costs": costs, "labels": labels}
+    fixed = {"costs": costs, "labels": labels, "positive": positive}
     if response_method == "predict":
         fixed |= {"reject_label": reject_label, "reject_cost": reject_cost}
         judge: Callable[..., float] = _cost_of_predictions
@@ -187,23 +201,9 @@ def cost_scorer(
 
 
 def _cost_of_predictions(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    costs: Any = None,
-    labels: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    reject_label: Any = None,
-    reject_cost: float | None = None,
+    y_true: ArrayLike, y_pred: ArrayLike, costs: Any = None, **options: Any
 ) -> float:
-    return expected_cost(
-        y_true,
-        y_pred,
-        costs,
-        labels=labels,
-        sample_weight=sample_weight,
-        reject_label=reject_label,
-        reject_cost=reject_cost,
-    )
+    return expected_cost(y_true, y_pred, costs, **options)
 
 
 def _cost_of_probabilities(
@@ -212,6 +212,7 @@ def _cost_of_probabilities(
     costs: Any = None,
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    positive: Any = None,
 ) -> float:
     truth, proba = column_or_1d(y_true), np.asarray(y_proba, dtype=np.float64)
     if proba.ndim == 1:  # two classes: scorers hand over the probability of the last one
@@ -222,9 +223,9 @@ def _cost_of_probabilities(
             f"The model gives probabilities of {proba.shape[1]} classes, the costs and y name "
             f"{len(classes)}; give all of them as labels=..."
         )
-    matrix = cost_matrix(costs, classes, n_rows=len(truth))
+    matrix = cost_matrix(costs, classes, n_rows=len(truth), positive=positive)
     taken = classes[expected_costs(proba, matrix).argmin(axis=1)]
-    return expected_cost(truth, taken, costs, labels=classes, sample_weight=sample_weight)
+    return expected_cost(truth, taken, matrix, labels=classes, sample_weight=sample_weight)
 
 
 def labels_of(

@@ -14,7 +14,6 @@ from sklearn.utils import column_or_1d
 from laconic._typing import Floats
 from laconic.core import drawing as theme
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, gray_zone
-from laconic.core.drawing import checked_proba, name_of, positive_proba
 from laconic.decide.costs import baseline_costs, labels_of, row_weights
 from laconic.decide.shift import class_risks, prior_grid
 
@@ -77,7 +76,7 @@ class ReliabilityDisplay(theme.Display):
         sample_weight: ArrayLike | None = None,
         name: str = "model",
     ) -> ReliabilityDisplay:
-        """From true classes and probabilities of one class (the last by default).
+        """From true classes and probabilities of the positive class.
 
         Parameters
         ----------
@@ -92,36 +91,35 @@ class ReliabilityDisplay(theme.Display):
             last shows a rare class, of which most rows are near zero.
         confidence : float, default=0.95
             Of each bin's Wilson interval. With weights, its size is the effective number of rows.
-        positive, labels, sample_weight, name : optional
+        positive : class, optional
+            The class that ``proba`` is of; by default the last of two.
+        labels, sample_weight, name : optional
         """
         truth = column_or_1d(y)
-        p = checked_proba(proba, truth)
+        p = theme.checked_proba(proba, truth)
         classes = labels_of(truth, costs, labels)
-        if positive is None and len(classes) != 2:
-            raise ValueError(f"Choose positive: there are {len(classes)} classes.")
-        positive = classes.tolist()[-1] if positive is None else positive
-        hit = class_codes(truth, classes, "y") == class_codes(
-            np.array([positive]), classes, "positive"
-        )
-        threshold = None if costs is None else decision_threshold(cost_matrix(costs, classes))
+        k = theme.place_of_positive(classes, positive)
+        hit = class_codes(truth, classes, "y") == k
+        threshold = None
+        if costs is not None:
+            threshold = _threshold(cost_matrix(costs, classes, positive=positive), k)
         if isinstance(zone, int | float):
             if threshold is None:
                 raise ValueError("A zone given by its width needs costs for its centre.")
             zone = gray_zone(threshold, zone)
         weight = row_weights(sample_weight, truth)
         bins = _reliability_bins(hit, p, weight, _bin_edges(p, n_bins, strategy), confidence)
-        return cls(*bins, zone, threshold, confidence, positive, name)
+        return cls(*bins, zone, threshold, confidence, classes.tolist()[k], name)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, costs: Any = None, **options: Any
     ) -> ReliabilityDisplay:
         """From a fitted model; the costs of a ``DecisionClassifier`` are its own by default."""
-        proba, classes = positive_proba(estimator, X, options.get("positive"))
-        if costs is None and len(classes) == 2:
+        proba, known = theme.positive_proba(estimator, X, options.get("positive"))
+        if costs is None and len(known["labels"]) == 2:
             costs = getattr(estimator, "cost_matrix_", None)
-        options = {"labels": classes, "name": name_of(estimator), **options}
-        return cls.from_predictions(y, proba, costs=costs, **options)
+        return cls.from_predictions(y, proba, costs=costs, **{**known, **options})
 
     def _draw(self, ax: Any, *, zoom: bool = False) -> tuple[str, str]:
         if zoom and self.zone is None:
@@ -239,39 +237,40 @@ class CostCurveDisplay(theme.Display):
         costs: Any = None,
         *,
         threshold: float | None = None,
+        positive: Any = None,
         labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         name: str = "model",
     ) -> CostCurveDisplay:
-        """From true classes and probabilities of the positive (last) class.
+        """From true classes and probabilities of the ``positive`` class (by default the last).
 
         ``costs`` may be per-row costs; then ``threshold`` must be given.
         """
         truth = column_or_1d(y)
-        p = checked_proba(proba, truth)
+        p = theme.checked_proba(proba, truth)
         classes = labels_of(truth, costs, labels)
         if len(classes) != 2:
             raise ValueError(f"A cost curve needs two classes, here are {len(classes)}.")
-        matrix = cost_matrix(costs, classes, n_rows=len(truth))
+        k = theme.place_of_positive(classes, positive)
+        matrix = cost_matrix(costs, classes, n_rows=len(truth), positive=positive)
         if threshold is None:
-            threshold = decision_threshold(matrix)
+            threshold = _threshold(matrix, k)
         codes = class_codes(truth, classes, "y")
         paid = matrix[codes] if matrix.ndim == 2 else matrix[np.arange(len(codes)), codes]
         weight = row_weights(sample_weight, truth)
-        cuts, mean_costs = _cost_steps(p, paid, weight / weight.sum())
-        baselines = baseline_costs(truth, costs, labels=classes, sample_weight=sample_weight)
-        return cls(cuts, mean_costs, float(threshold), baselines, classes.tolist()[-1], name)
+        cuts, mean_costs = _cost_steps(p, paid[:, [1 - k, k]], weight / weight.sum())
+        baselines = baseline_costs(truth, matrix, labels=classes, sample_weight=sample_weight)
+        return cls(cuts, mean_costs, float(threshold), baselines, classes.tolist()[k], name)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, costs: Any = None, **options: Any
     ) -> CostCurveDisplay:
         """From a fitted model; the costs of a ``DecisionClassifier`` are its own by default."""
-        proba, classes = positive_proba(estimator, X)
+        proba, known = theme.positive_proba(estimator, X, options.get("positive"))
         if costs is None:
             costs = getattr(estimator, "cost_matrix_", None)
-        options = {"labels": classes, "name": name_of(estimator), **options}
-        return cls.from_predictions(y, proba, costs, **options)
+        return cls.from_predictions(y, proba, costs, **{**known, **options})
 
     def cost_at(self, threshold: float) -> float:
         """Mean cost of the rule at a threshold."""
@@ -305,6 +304,11 @@ class CostCurveDisplay(theme.Display):
             ax.set_xlim(inside.min(initial=0.01), inside.max(initial=0.99))
         ax.set_ylim(bottom=min(0.0, float(self.costs.min())))
         return f"Threshold on the probability of {self.positive!r}", "Mean cost per row"
+
+
+def _threshold(matrix: Floats, k: int) -> float:
+    """On the probability of class k of two."""
+    return decision_threshold(matrix if k else matrix[::-1, ::-1])
 
 
 def _cost_steps(p: Floats, paid: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -368,32 +372,27 @@ class PriorRiskDisplay(theme.Display):
         moving: Any = None,
         labels: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        reject_label: Any = None,
-        reject_cost: float | None = None,
         name: str = "rule",
+        **options: Any,
     ) -> PriorRiskDisplay:
-        """From true classes and the decisions of one rule, or of several by name."""
+        """From true classes and the decisions of one rule, or of several by name.
+
+        ``moving`` is by default the positive class, else the last; the other options are those of
+        :func:`~laconic.decide.costs.expected_cost`.
+        """
         truth = column_or_1d(y)
         rules = decisions if isinstance(decisions, Mapping) else {name: decisions}
         classes = labels_of(truth, costs, labels)
-        codes = class_codes(truth, classes, "y")
         weight = row_weights(sample_weight, truth)
+        codes = class_codes(truth, classes, "y")
         mix = np.bincount(codes, weights=weight, minlength=len(classes)) / weight.sum()
-        moving = classes.tolist()[-1] if moving is None else moving
-        k = int(class_codes(np.array([moving]), classes, "moving")[0])
+        moving = options.get("positive") if moving is None else moving
+        k = theme.place_of_positive(classes, moving, default=len(classes) - 1)
         grid = np.linspace(0.0, 1.0, 101) if shares is None else np.asarray(shares, np.float64)
         mixes = prior_grid(_moving_mixes(mix, k, grid), len(classes))
         risks: dict[str, Floats] = {}
         for rule, taken in rules.items():
-            each = class_risks(
-                truth,
-                taken,
-                costs,
-                labels=classes,
-                sample_weight=weight,
-                reject_label=reject_label,
-                reject_cost=reject_cost,
-            )
+            each = class_risks(truth, taken, costs, labels=classes, sample_weight=weight, **options)
             if np.isnan(each).any():
                 gone = classes.tolist()[int(np.argmax(np.isnan(each)))]
                 raise ValueError(f"y has no row of the class {gone!r}: its risk is unknown.")
@@ -401,7 +400,7 @@ class PriorRiskDisplay(theme.Display):
         worst = {
             rule: (float(grid[risk.argmax()]), float(risk.max())) for rule, risk in risks.items()
         }
-        return cls(grid, risks, worst, float(mix[k]), moving)
+        return cls(grid, risks, worst, float(mix[k]), classes.tolist()[k])
 
     @classmethod
     def from_estimator(

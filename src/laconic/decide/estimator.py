@@ -26,6 +26,7 @@ from laconic.core.decisions import (
     cost_matrix,
     decision_threshold,
     expected_costs,
+    positive_class,
 )
 from laconic.core.explanation import Explanation
 from laconic.data.scan.scan import Scan
@@ -56,10 +57,13 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         ``{"fp": 1, "fn": 10}``, a K x K matrix, or a frame or dict of dicts with class names; rows
         are the true class, columns the decision. None: every error costs 1.
     prior : float, array-like of shape (K,), mapping or "balanced", default=None
-        Class shares where the model is used; one number is the share of the last of two classes,
-        "balanced" means equal shares. None: as in training.
+        Class shares where the model is used; one number is the share of the positive one of two
+        classes, "balanced" means equal shares. None: as in training.
     reject_cost : float, default=None
         Cost of abstaining. None: never abstain.
+    positive : class, default=None
+        The class that "fp", "fn" and a single prior are about. Of 0/1, -1/+1 and False/True it is
+        the larger one; other labels do not say, and then it must be named here.
     reject_label : object, default="auto"
         What ``predict`` returns for an abstention. "auto" is ``-1`` for numeric classes and
         ``"reject"`` for texts.
@@ -81,8 +85,10 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     prior_ : ndarray of shape (K,) or None
     cost_matrix_ : ndarray of shape (K, K)
     threshold_ : float
-        Two classes only: the probability, as ``predict_proba`` returns it, above which the last
-        class is decided.
+        Two classes only: the probability of ``classes_[1]``, as ``predict_proba`` returns it,
+        above which ``classes_[1]`` is decided.
+    positive_ : class or None
+        None when there are more than two classes, or when neither the labels nor ``positive`` say.
     reject_label_ : object
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -117,6 +123,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         prior: Any = None,
         reject_cost: float | None = None,
         *,
+        positive: Any = None,
         reject_label: Any = "auto",
         train_prior: Any = None,
         prefit: bool = False,
@@ -125,6 +132,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.costs = costs
         self.prior = prior
         self.reject_cost = reject_cost
+        self.positive = positive
         self.reject_label = reject_label
         self.train_prior = train_prior
         self.prefit = prefit
@@ -225,7 +233,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         """
         check_is_fitted(self, "estimator_")
         proba = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
-        deployed = self.prior_ if prior is None else class_prior(prior, self.classes_)
+        deployed = self.prior_ if prior is None else self._shares(prior, "prior")
         if deployed is None:
             return proba
         return correct_prior(proba, self._known_train_prior(), deployed)
@@ -249,7 +257,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         proba = self.predict_proba(X, prior=prior)
         if costs is None:
             return expected_costs(proba, self.cost_matrix_)
-        return expected_costs(proba, cost_matrix(costs, self.classes_, n_rows=len(proba)))
+        matrix = cost_matrix(costs, self.classes_, n_rows=len(proba), positive=self.positive)
+        return expected_costs(proba, matrix)
 
     @by_blocks
     def predict(self, X: Any, *, costs: Any = None, prior: Any = None) -> NDArray[Any]:
@@ -323,7 +332,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
 
     def _class_shares(self, labels: NDArray[Any] | None, weight: Floats | None) -> Floats | None:
         if self.train_prior is not None:
-            return class_prior(self.train_prior, self.classes_, "train_prior")
+            return self._shares(self.train_prior, "train_prior")
         if labels is None:
             return None
         if weight is not None:
@@ -333,8 +342,9 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return np.asarray(totals / totals.sum())
 
     def _read_decision_rule(self) -> None:
-        self.cost_matrix_ = cost_matrix(self.costs, self.classes_)
-        self.prior_ = None if self.prior is None else class_prior(self.prior, self.classes_)
+        self.positive_ = positive_class(self.classes_, self.positive)
+        self.cost_matrix_ = cost_matrix(self.costs, self.classes_, positive=self.positive)
+        self.prior_ = None if self.prior is None else self._shares(self.prior, "prior")
         if self.prior_ is not None:
             correct_prior(np.ones((1, len(self.classes_))), self._known_train_prior(), self.prior_)
         if len(self.classes_) == 2:
@@ -355,6 +365,9 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
                 "another label for abstentions."
             )
         return label
+
+    def _shares(self, prior: Any, name: str) -> Floats:
+        return class_prior(prior, self.classes_, name, self.positive)
 
     def _known_train_prior(self) -> Floats:
         if self.train_prior_ is None:

@@ -23,12 +23,12 @@ def class_risks(
     *,
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
-    reject_label: Any = None,
-    reject_cost: float | None = None,
+    **options: Any,
 ) -> Floats:
     """Mean cost within each class, in the order of the classes; NaN for a class without rows.
 
-    The parameters are those of :func:`~laconic.decide.costs.expected_cost`.
+    The parameters are those of :func:`~laconic.decide.costs.expected_cost`, ``positive``,
+    ``reject_label`` and ``reject_cost`` too.
 
     Examples
     --------
@@ -36,10 +36,9 @@ def class_risks(
     array([ 1., 10.])
     """
     truth = column_or_1d(y)
-    classes = labels_of(truth, costs, labels, also=_only_classes(decisions, reject_label))
-    cost = cost_of_rows(
-        truth, decisions, costs, labels=classes, reject_label=reject_label, reject_cost=reject_cost
-    )
+    taken = _only_classes(decisions, options.get("reject_label"))
+    classes = labels_of(truth, costs, labels, also=taken)
+    cost = cost_of_rows(truth, decisions, costs, labels=classes, **options)
     weight = row_weights(sample_weight, cost)
     codes = class_codes(truth, classes, "y")
     spent = np.bincount(codes, weights=cost * weight, minlength=len(classes))
@@ -53,11 +52,7 @@ def risk_by_prior(
     decisions: ArrayLike,
     costs: Any = None,
     priors: ArrayLike | None = None,
-    *,
-    labels: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    reject_label: Any = None,
-    reject_cost: float | None = None,
+    **options: Any,
 ) -> Floats:
     r"""Risk of fixed decisions as a function of the class mix, :math:`\sum_k \pi_k R_k`.
 
@@ -66,11 +61,11 @@ def risk_by_prior(
 
     Parameters
     ----------
-    y, decisions, costs, labels, sample_weight, reject_label, reject_cost
-        As in :func:`~laconic.decide.costs.expected_cost`.
+    y, decisions, costs : as in :func:`~laconic.decide.costs.expected_cost`
     priors : array-like of shape (m,) or (m, K), optional
-        Class mixes. One number per mix is the share of the last of two classes. By default 101
+        Class mixes. One number per mix is the share of the second of two classes. By default 101
         shares from 0 to 1, for two classes.
+    **options : positive, labels, sample_weight, reject_label, reject_cost
 
     Returns
     -------
@@ -81,15 +76,7 @@ def risk_by_prior(
     >>> risk_by_prior([0, 0, 0, 1], [0, 0, 1, 0], {"fp": 3, "fn": 10}, [0.0, 0.5, 1.0])
     array([ 1. ,  5.5, 10. ])
     """
-    risks = class_risks(
-        y,
-        decisions,
-        costs,
-        labels=labels,
-        sample_weight=sample_weight,
-        reject_label=reject_label,
-        reject_cost=reject_cost,
-    )
+    risks = class_risks(y, decisions, costs, **options)
     mixes = prior_grid(priors, len(risks))
     unknown = np.isnan(risks) & (mixes > 0).any(axis=0)
     if unknown.any():

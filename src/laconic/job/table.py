@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from laconic.choose.estimator import LaconicClassifier
+from laconic.core.decisions import positive_class
 from laconic.core.progress import report_step
 from laconic.data.tables.columns import Table
 from laconic.data.tables.text import TextFormat, csv_rows, header_of
@@ -81,7 +82,7 @@ def read_problem(label: NDArray[np.str_], options: JobOptions) -> Problem:
 
 def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], options: JobOptions) -> Problem:
     """The options for classes of given names and weights."""
-    positive = _positive_class(classes, counts, options.positive)
+    positive = _positive_class(classes, counts, options)
     costs = _cost_matrix(classes, positive, options.costs)
     prior = _prior(classes, counts / counts.sum(), positive, options.prior)
     return Problem(classes, positive, costs, prior)
@@ -91,6 +92,7 @@ def classifier_of(problem: Problem, options: JobOptions) -> LaconicClassifier:
     return LaconicClassifier(
         costs=problem.costs,
         prior=problem.prior,
+        positive=problem.positive if len(problem.classes) == 2 else None,
         reject_cost=options.reject_cost,
         candidates=options.candidates,
         time_budget=options.budget,
@@ -193,15 +195,30 @@ def read_costs(path: str | Path) -> dict[str, dict[str, float]]:
 
 
 def _positive_class(
-    classes: NDArray[np.str_], counts: NDArray[np.int64], positive: str | None
+    classes: NDArray[np.str_], counts: NDArray[np.int64], options: JobOptions
 ) -> str:
-    if positive is None:
-        return str(classes[counts.argmin()])
-    if positive not in classes:
+    """As named, else as the labels say (1 of 0/1); a class to speak of where no cost depends on it.
+
+    Costs or a share of "the positive class" must not depend on which class happens to be rarer.
+    """
+    if options.positive is not None and options.positive not in classes:
         raise ValueError(
-            f"--positive {positive}: the classes are {', '.join(map(str, classes[:8]))}."
+            f"--positive {options.positive}: the classes are {', '.join(map(str, classes[:8]))}."
         )
-    return positive
+    known = positive_class(classes, options.positive)
+    if known is not None:
+        return str(known)
+    costs = options.costs
+    shorthand = not any(isinstance(value, Mapping) for value in costs.values())
+    uneven = shorthand and costs["fp"] != costs["fn"]
+    if uneven or "" in options.prior:
+        what = "--cost" if uneven else "--prior"
+        raise ValueError(
+            f"{what}: which class is positive is not known; say --positive "
+            f"{' or --positive '.join(map(str, classes[:3]))}, or name the classes in "
+            f"{'--costs' if uneven else '--prior class=share'}."
+        )
+    return str(classes[counts.argmin()])
 
 
 def _cost_matrix(

@@ -68,7 +68,7 @@ class Measured:
         return counts.reshape(self.n_classes, self.n_classes + 1).astype(np.int64)
 
 
-def decision_model(model: Any, costs: Any = None) -> Any:
+def decision_model(model: Any, costs: Any = None, positive: Any = None) -> Any:
     """The model as a decision maker: itself, or wrapped when it only gives probabilities.
 
     A model that decides by itself (a minimax rule, a classifier without ``predict_proba``) stays
@@ -77,28 +77,29 @@ def decision_model(model: Any, costs: Any = None) -> Any:
     model = getattr(model, "decision_", model)
     if isinstance(model, DecisionClassifier) or not _gives_probabilities(model):
         return model
-    costs = costs_of(model, costs)
-    return DecisionClassifier(model, costs=costs, prefit=True).fit(None, None)
+    costs = costs_of(model, costs, positive)
+    return DecisionClassifier(model, costs=costs, positive=positive, prefit=True).fit(None, None)
 
 
-def costs_of(model: Any, costs: Any = None) -> Floats:
+def costs_of(model: Any, costs: Any = None, positive: Any = None) -> Floats:
     """K x K costs: those given, else the model's own, else one for every error."""
+    positive = getattr(model, "positive_", None) if positive is None else positive
     if costs is None:
         costs = getattr(model, "cost_matrix_", None)
     for name in ("costs", "loss"):
         own = getattr(model, name, None)
         if costs is None and not isinstance(own, str):
             costs = own
-    return cost_matrix(costs, model.classes_)
+    return cost_matrix(costs, model.classes_, positive=positive)
 
 
-def measure(model: Any, X: Any, y: Any, costs: Any = None) -> Measured:
+def measure(model: Any, X: Any, y: Any, costs: Any = None, positive: Any = None) -> Measured:
     """Run ``model`` (see :func:`decision_model`) on labelled rows, once."""
     classes = np.asarray(model.classes_)
     truth = class_codes(column_or_1d(y), classes, "y")
     if not len(truth):
         raise ValueError("A report needs at least one row to measure on; X and y are empty.")
-    matrix = costs_of(model, costs)
+    matrix = costs_of(model, costs, positive)
     if isinstance(model, DecisionClassifier) and _gives_probabilities(model.estimator_):
         return _measure_probabilities(model, X, truth, matrix)
     decided = class_codes(np.asarray(model.predict(X)), classes, "decisions")

@@ -101,7 +101,7 @@ def report(
     costs : as in DecisionClassifier, default=None
         None: the model's own, else one for every error.
     positive : class, default=None
-        The class that the threshold is about. None: the rarer one in ``y``.
+        The class that "fp", "fn" and the threshold are about; see :func:`summarise`.
     baseline : fitted classifier, default=None
         A plain model to compare with, for instance :class:`~laconic.PlainLogisticRegression`
         fitted on the same training rows.

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.metrics import log_loss, roc_auc_score
 
+from laconic.core.decisions import positive_class
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
 from laconic.reporting.measured import Measured, decision_model, measure
 from laconic.reporting.sentences import Sentences
@@ -146,7 +147,8 @@ def summarise(
     costs : as in DecisionClassifier, default=None
         Rows are the true class, columns the decision. None: those of the model.
     positive : class, default=None
-        The class that the threshold and the curves are about. None: the rarer one in ``y``.
+        The class that "fp", "fn", the threshold and the curves are about. None: the model's, the
+        larger of 0/1, -1/+1 or False/True, else the rarer one in ``y``.
     n_train : int, default=None
         Rows of the fit; None when that is not known.
     comparison : frame or mapping of columns, default=None
@@ -168,8 +170,9 @@ def summarise(
     """
     if comparison is None:
         comparison = getattr(model, "comparison_", None)
-    model = decision_model(model, costs)
-    rows = measure(model, X, y, costs)
+    positive = getattr(model, "positive_", None) if positive is None else positive
+    model = decision_model(model, costs, positive)
+    rows = measure(model, X, y, costs, positive)
     k = _positive_place(rows, positive)
     sliders = slider_table(rows, k, baseline, X)
     trust = reliability(rows, k, sliders)
@@ -224,13 +227,13 @@ def compact(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _positive_place(rows: Measured, positive: Any) -> int:
-    if positive is None:
-        counts = rows.class_rows
-        rarest = int(counts.argmin())
-        return rows.n_classes - 1 if counts[rarest] == counts[-1] else rarest
-    if positive not in rows.classes:
-        raise ValueError(f"positive={positive!r} is not one of the classes {rows.classes}.")
-    return rows.classes.index(positive)
+    """The positive class; where nobody says which, the page speaks of the rarer one."""
+    known = positive_class(rows.classes, positive)
+    if known is not None:
+        return rows.classes.index(known)
+    counts = rows.class_rows
+    rarest = int(counts.argmin())
+    return rows.n_classes - 1 if counts[rarest] == counts[-1] else rarest
 
 
 def _prior_factors(rows: Measured) -> list[float]:
