@@ -10,6 +10,7 @@ import pandas as pd
 
 from laconic import (
     BlendedClassifier,
+    ConvexRiskClassifier,
     CqBoostClassifier,
     DecisionClassifier,
     GrayZoneLogisticRegression,
@@ -45,6 +46,7 @@ FAMILIES = {
         lambda: BlendedClassifier([PlainLogisticRegression(), WeightedNaiveBayes(random_state=0)]),
         True,
     ),
+    "convex risk": (lambda: ConvexRiskClassifier("exponential"), False),
     "gray zone": (lambda: GrayZoneLogisticRegression(), False),
     "logistic": (lambda: PlainLogisticRegression(), True),
     "naive Bayes": (lambda: WeightedNaiveBayes(random_state=0), True),

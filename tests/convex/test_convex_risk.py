@@ -7,13 +7,15 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, QuantileRegressor, Ridge, RidgeClassifier
 
 import conic
-from laconic import ConvexRiskClassifier, scan
+from laconic import ConvexRiskClassifier, load, save, scan
 from laconic.convex import ConvexRiskRegressor
 from laconic.convex.solver import _certified, linear_gap, solve_joint_logistic, solve_least_squares
+from laconic.core.gray_zone import TruncatedLogistic, log_odds
 from laconic.core.losses import LogisticLoss, get_loss
 from laconic.data.source import ArraySource
 
@@ -451,3 +453,51 @@ class TestLeastSquares:
         with pytest.warns(ConvergenceWarning, match="stopped early"):
             ours = ConvexRiskRegressor("squared", tol=1e-12).fit(X, y)
         assert np.isfinite(ours.coef_).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"multi_class": "ovr"},
+        {"loss": "exponential", "multi_class": "ovr"},
+        {"loss": "gray_zone", "zone": (0.1, 0.4), "multi_class": "ovr"},
+    ],
+    ids=str,
+)
+def test_a_linear_model_is_saved_with_every_bit(parameters, n_classes, tmp_path):
+    X, y, _ = problem("plain")
+    kind = np.array(["low", "high", "middle"])[np.digitize(y, np.quantile(y, [0.4, 0.7]))]
+    kind = kind if n_classes == 3 else np.where(kind == "low", "low", "high")
+    model = ConvexRiskClassifier(**parameters).fit(X, kind)
+    save(model, tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    # the probabilities are those of the scores
+    odds = model.decision_function(X) * (2.0 if model.loss == "exponential" else 1.0)
+    odds = odds + (log_odds(TruncatedLogistic(0.1, 0.4).centre) if model.loss == "gray_zone" else 0)
+    if n_classes == 2:
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], expit(odds), rtol=1e-12)
+    elif parameters:
+        share = expit(odds)
+        share /= share.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(model.predict_proba(X), share, rtol=1e-12)
+    added = model.explain(X).contributions.sum(axis=1) + model.form_.intercept
+    np.testing.assert_allclose(added.reshape(odds.shape), odds, rtol=1e-9, atol=1e-12)
+
+
+def test_what_has_no_probabilities_or_no_coefficients_says_so(tmp_path):
+    X, y, _ = problem("plain")
+    side = labels(y).astype(int)
+    hinge = ConvexRiskClassifier("hinge").fit(X, side)
+    assert hinge.form_.link == "identity"
+    np.testing.assert_allclose(
+        hinge.form_.score(hinge._read_rows(X)).ravel(), hinge.decision_function(X), rtol=1e-9
+    )
+    with pytest.raises(ValueError, match="cannot be written"):
+        save(hinge, tmp_path / "model.json")
+    bent = ConvexRiskClassifier(kernel="rbf").fit(X, side)
+    with pytest.raises(ValueError, match="Pickle it instead"):
+        save(bent, tmp_path / "model.json")

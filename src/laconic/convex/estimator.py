@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, softmax
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,21 +23,24 @@ from laconic.core.contract import (
     fit_context,
     numbers_of,
 )
+from laconic.core.forms import AdditiveScore, linear_score, plain_label
 from laconic.core.gray_zone import log_odds
+from laconic.core.links import Link, probabilities
 from laconic.core.losses import CLASSIFICATION_LOSSES, get_loss
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource
 from laconic.linear.fit import ScanTask, fit_scanned
+from laconic.linear.form import LinearScore
 
-_SCORE_PER_LOG_ODDS = {"logistic": 1.0, "gray_zone": 1.0, "exponential": 0.5}
+_LOG_ODDS_PER_SCORE = {"logistic": 1.0, "gray_zone": 1.0, "exponential": 2.0}
 """Losses whose best score is a multiple of the log-odds, hence gives probabilities."""
 _NO_ZONE = (0.0, 1.0)
 
 
 def _has_probabilities(model: ConvexRiskClassifier) -> bool:
-    if model.loss not in _SCORE_PER_LOG_ODDS:
+    if model.loss not in _LOG_ODDS_PER_SCORE:
         raise AttributeError(f"The scores of loss={model.loss!r} are not probabilities.")
     return True
 
@@ -76,6 +78,10 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
     (common attributes)
     n_support_ : ndarray of shape (n_classes,)
         With a kernel.
+    threshold_ : float
+        Probability at which ``predict`` turns to the second class; gray zones of two classes.
+    linear_form_, form_ : LinearScore and AdditiveScore
+        Linear models: what is saved and exported.
     duality_gap_ : ndarray of shape (1,) or (n_classes,)
         Each objective is at most this far above its minimum.
     objective_ : ndarray
@@ -231,7 +237,12 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
         return np.column_stack([self.coef_, self.intercept_ + self._cut])
 
     def _read_cut(self, loss: Any) -> float:
-        self._cut = log_odds(loss.centre) if self.loss == "gray_zone" else 0.0
+        """Log-odds of the decision: those of a zone's centre, 0 without one."""
+        zoned = isinstance(self.loss, str) and self.loss == "gray_zone"
+        self._cut = log_odds(loss.centre) if zoned else 0.0
+        self.__dict__.pop("threshold_", None)
+        if zoned and len(self.classes_) == 2:
+            self.threshold_ = loss.centre
         return self._cut
 
     def _store_linear(self, found: list[Solution], loss: Any) -> None:
@@ -271,9 +282,41 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
     @by_blocks
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class; see the notes for "ovr"."""
-        odds = (self.decision_function(X) + self._cut) / _SCORE_PER_LOG_ODDS[self.loss]
-        if odds.ndim == 1:
-            return np.asarray(np.exp(np.column_stack([log_expit(-odds), log_expit(odds)])))
-        if self._is_joint(len(self.classes_)):
-            return np.asarray(softmax(odds, axis=1))
-        return np.asarray(softmax(log_expit(odds), axis=1))
+        check_is_fitted(self)
+        table = self._read_rows(X)
+        if not hasattr(self, "score_form_"):
+            return self.linear_form_.proba(table)
+        odds = (self._kernel_scores(numbers_of(table)) + self._cut) * self._scale
+        return probabilities(odds, self._link)
+
+    @property
+    def _scale(self) -> float:
+        """Log-odds per unit of score; 1 where scores have no probabilities."""
+        return _LOG_ODDS_PER_SCORE.get(self.loss, 1.0) if isinstance(self.loss, str) else 1.0
+
+    @property
+    def _link(self) -> Link:
+        if not isinstance(self.loss, str) or self.loss not in _LOG_ODDS_PER_SCORE:
+            return "identity"
+        if len(self.classes_) == 2:
+            return "logit"
+        return "softmax" if self._is_joint(len(self.classes_)) else "ovr"
+
+    @property
+    def linear_form_(self) -> LinearScore:
+        """A linear model of log-odds as coefficients of the columns, for a model file."""
+        check_is_fitted(self, "coef_")
+        _has_probabilities(self)
+        labels = tuple(plain_label(c) for c in self.classes_)
+        return LinearScore(labels, *self._log_odds(), self._link)
+
+    @property
+    def form_(self) -> AdditiveScore:
+        """A linear model as one line by column: log-odds, or scores where there are none."""
+        check_is_fitted(self, "coef_")
+        labels = [plain_label(c) for c in self.classes_]
+        return linear_score(labels, self.schema_.names, *self._log_odds(), self._link)
+
+    def _log_odds(self) -> tuple[Floats, Floats]:
+        """Coefficients and intercepts in units of log-odds, not cut at the zone's centre."""
+        return self.coef_ * self._scale, (self.intercept_ + self._cut) * self._scale
