@@ -9,8 +9,12 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import kendalltau
+from sklearn import config_context
+from sklearn.base import is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.utils import get_tags
 
 import conic
 from laconic.convex import PairwiseRanker
@@ -212,3 +216,23 @@ def test_nothing_to_rank_is_said():
         PairwiseRanker().fit(np.eye(3), [1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match="no pair to learn from"):
         PairwiseRanker().fit(np.eye(3), [1.0, 2.0, 3.0], groups=[0, 1, 2])
+
+
+def test_it_says_what_it_is_and_takes_its_groups_by_routing():
+    ranker = PairwiseRanker()
+    assert get_tags(ranker).estimator_type == "ranker"
+    assert get_tags(ranker).target_tags.required
+    assert not is_classifier(ranker)
+    assert not is_regressor(ranker)
+    draw = np.random.default_rng(0)
+    X, groups = draw.normal(size=(60, 2)), np.repeat(np.arange(12), 5)
+    y = X[:, 0] + 10 * groups
+    with config_context(enable_metadata_routing=True):
+        ranker = PairwiseRanker().set_fit_request(groups=True).set_score_request(groups=True)
+        found = cross_validate(
+            ranker, X, y, cv=GroupKFold(3), params={"groups": groups}, return_estimator=True
+        )
+    assert found["test_score"].min() > 0.95  # without groups, X says nothing of most pairs
+    for fold, (train, _) in enumerate(GroupKFold(3).split(X, y, groups)):
+        alone = PairwiseRanker().fit(X[train], y[train], groups=groups[train])
+        np.testing.assert_array_equal(found["estimator"][fold].coef_, alone.coef_)

@@ -8,11 +8,17 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -378,3 +384,65 @@ def test_prior_classifier_refuses_in_words():
         MinimaxPriorClassifier(LogisticRegression(), prior_bounds=[[0, 0.1]] * 2).fit(X, y)
     with pytest.raises(ValueError, match="held-out rows"):
         MinimaxPriorClassifier(LogisticRegression()).fit(X[:2], [0, 1])
+
+
+def columns_for_a_pipeline(n=300):
+    """Numbers with gaps, texts with gaps and dates, and a pipeline that reads the first two."""
+    draw = np.random.default_rng(5)
+    frame = pd.DataFrame({"a": draw.normal(size=n), "b": draw.normal(size=n)})
+    y = np.where(frame["b"] + draw.normal(size=n) > 1.0, "rare", "usual")
+    frame.loc[::7, "a"] = np.nan
+    frame["c"] = draw.choice(np.array(["u", "v", None], dtype=object), n)
+    frame["day"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(n) % 50, "D")
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["c"]), (SimpleImputer(), ["a", "b"])
+    )
+    return frame, y, make_pipeline(encode, LogisticRegression())
+
+
+def test_prior_classifier_accepts_what_its_pipeline_accepts():
+    frame, y, inner = columns_for_a_pipeline()
+    model = MinimaxPriorClassifier(inner).fit(frame, y)
+    # by hand: the same pipeline on rows that are already imputed and encoded
+    ready = inner[:-1].fit(frame).transform(frame)
+    plain = MinimaxPriorClassifier(LogisticRegression()).fit(ready, y)
+    np.testing.assert_allclose(
+        model.estimator_.predict_proba(frame), plain.estimator_.predict_proba(ready), rtol=1e-9
+    )
+    np.testing.assert_allclose(model.class_risks_oof_, plain.class_risks_oof_, atol=0.06)
+    shuffled = frame[["day", "c", "b", "a"]].assign(more=1)
+    np.testing.assert_array_equal(model.predict(shuffled), model.predict(frame))
+    texts = [f"{kind} {k % 3}" for k, kind in enumerate(y)]
+    read = MinimaxPriorClassifier(make_pipeline(CountVectorizer(), LogisticRegression()))
+    assert (read.fit(texts, y).predict(texts) == y).all()
+    assert not hasattr(read, "n_features_in_")
+
+
+def test_prior_classifier_passes_metadata_on():
+    X, y = rare_rows(300, share=0.3)
+    draw = np.random.default_rng(1)
+    weight, groups = draw.integers(0, 4, len(y)).astype(float), np.arange(len(y)) // 5
+    kept = np.flatnonzero(weight)
+    pairs = list(GroupKFold(4).split(X[kept], y[kept], groups[kept]))
+    folds = [(kept[train], kept[test]) for train, test in pairs]
+    expected = MinimaxPriorClassifier(LogisticRegression(), cv=folds)
+    expected.fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="enable_metadata_routing"):
+        MinimaxPriorClassifier(make_pipeline("passthrough", LogisticRegression())).fit(
+            X, y, sample_weight=weight
+        )
+    with config_context(enable_metadata_routing=True):
+        inner = make_pipeline(
+            "passthrough", LogisticRegression().set_fit_request(sample_weight=True)
+        )
+        routed = MinimaxPriorClassifier(inner, cv=GroupKFold(4))
+        routed.fit(X, y, sample_weight=weight, groups=groups)
+        with pytest.raises(TypeError, match="unexpected argument"):
+            routed.fit(X, y, colour=weight)
+    np.testing.assert_array_equal(routed.least_favorable_prior_, expected.least_favorable_prior_)
+    np.testing.assert_array_equal(routed.class_risks_oof_, expected.class_risks_oof_)
+    np.testing.assert_array_equal(routed.predict_proba(X), expected.predict_proba(X))
+    inner = make_pipeline("passthrough", LogisticRegression())
+    by_step = MinimaxPriorClassifier(inner).fit(X, y, logisticregression__sample_weight=1 + weight)
+    plain = LogisticRegression().fit(X, y, 1 + weight)
+    np.testing.assert_array_equal(by_step.estimator_.predict_proba(X), plain.predict_proba(X))

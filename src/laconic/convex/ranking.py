@@ -261,6 +261,8 @@ class PairwiseRanker(TableReader):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
+        # scikit-learn has no kind of its own for it; gradient boosting libraries say "ranker" too
+        tags.estimator_type = "ranker"
         tags.target_tags.required = True
         return tags
 

@@ -8,14 +8,12 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
 from laconic.core.contract import available_if, by_blocks, log_of, take_rows
@@ -29,6 +27,7 @@ from laconic.core.decisions import (
     positive_class,
 )
 from laconic.core.explanation import Explanation
+from laconic.core.metadata import passed_to_fit, rows_of_metadata
 from laconic.data.scan.scan import Scan
 
 
@@ -198,7 +197,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
             labels, weight = self.estimator_.classes_, X.class_weights()
         elif labels is not None and not self.prefit:
-            passed = self._passed_to_fit(sample_weight, fit_params)
+            passed = passed_to_fit(self, sample_weight, fit_params)
             self.estimator_ = _fit_rows_that_count(self.estimator, X, labels, weight, passed)
         elif hasattr(self.estimator, "classes_"):
             self.estimator_ = self.estimator
@@ -315,21 +314,6 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         check_classification_targets(labels)
         return labels
 
-    def _passed_to_fit(self, sample_weight: Any, fit_params: dict[str, Any]) -> dict[str, Any]:
-        """What the wrapped model's ``fit`` receives, with and without metadata routing."""
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
-            return dict(routed.estimator.fit)
-        if sample_weight is None or isinstance(self.estimator, FrozenEstimator):
-            return fit_params
-        if not has_fit_parameter(self.estimator, "sample_weight"):
-            raise ValueError(
-                f"{type(self.estimator).__name__}.fit takes no sample_weight. For a pipeline, call "
-                "sklearn.set_config(enable_metadata_routing=True) and set_fit_request on its last "
-                "step; else leave the weights out."
-            )
-        return {**fit_params, "sample_weight": sample_weight}
-
     def _class_shares(self, labels: NDArray[Any] | None, weight: Floats | None) -> Floats | None:
         if self.train_prior is not None:
             return self._shares(self.train_prior, "train_prior")
@@ -403,15 +387,9 @@ def _fit_rows_that_count(
     """A fitted clone. A row of zero weight counts nowhere, not even as a row of its class."""
     if weight is None or weight.all():
         return clone(estimator).fit(X, labels, **passed)
-    kept, n_rows = np.flatnonzero(weight), len(weight)
-    passed = {name: _cut(value, kept, n_rows) for name, value in passed.items()}
+    kept = np.flatnonzero(weight)
+    passed = rows_of_metadata(passed, kept, len(weight))
     return clone(estimator).fit(take_rows(X, kept), labels[kept], **passed)
-
-
-def _cut(value: Any, kept: NDArray[np.int64], n_rows: int) -> Any:
-    """The kept rows of per-row metadata; anything else as it is."""
-    per_row = hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_rows
-    return take_rows(value, kept) if per_row else value
 
 
 def _mark(decisions: NDArray[Any], abstain: NDArray[np.bool_], label: Any) -> NDArray[Any]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.decisions import cost_matrix
+from laconic.core.decisions import cost_matrix, expected_costs
 from laconic.minimax.profiles import ProfileCounts, ProfileIndex
 from laconic.minimax.tuning import MATCHED, MATCHING_ROUNDS, PROFILES_AT_ONCE
 
@@ -141,7 +141,7 @@ class BayesRisk:
 
 def bayes_costs(law: Floats, prior: Floats, loss: Floats) -> Floats:
     """lambda_l(t; pi) for rows of class laws (or of any positive multiple of them)."""
-    return np.asarray((law * prior) @ loss)
+    return expected_costs(law * prior, loss)
 
 
 @dataclass(frozen=True)

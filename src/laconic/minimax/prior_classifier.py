@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
 from laconic.core.contract import (
@@ -20,7 +24,11 @@ from laconic.core.contract import (
     fit_context,
     take_rows,
 )
+from laconic.core.decisions import expected_costs
 from laconic.core.folds import folds_of, seed_of
+from laconic.core.metadata import passed_to_fit, rows_of_metadata
+from laconic.data.tables.columns import Schema, Table
+from laconic.data.tables.kinds import shown
 from laconic.minimax.criterion import PosteriorLaws, bayes_costs, checked_costs
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
@@ -121,10 +129,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @property
-    def _accepts(self) -> Accepts:  # type: ignore[override]
-        inner = get_tags(self.estimator).input_tags
-        return Accepts(categorical=True, missing=inner.allow_nan, sparse=inner.sparse)
+    _accepts = Accepts(categorical=True, missing=True, sparse=True)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -134,49 +139,84 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """``fit`` passes metadata on to the model's ``fit`` and to a splitter's ``split``."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=fits)
+        if hasattr(self.cv, "split"):
+            splits = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=splits)
+        return router
+
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MinimaxPriorClassifier:
-        """Fit the model on folds and on all rows, and find the least favourable prior."""
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any
+    ) -> MinimaxPriorClassifier:
+        """Fit the model on folds and on all rows, and find the least favourable prior.
+
+        Parameters
+        ----------
+        X : rows, as the model accepts them
+            A table with missing cells, a sparse matrix, a list of texts, ...
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), default=None
+            Weights the rows here, and is passed to the model.
+        **fit_params : dict
+            Passed to the model's ``fit``, and with metadata routing to the splitter too.
+        """
         if not hasattr(self.estimator, "predict_proba"):
             raise TypeError(
                 f"estimator must have predict_proba, {type(self.estimator).__name__} has not; wrap "
                 "it in CalibratedClassifierCV, or choose a model that gives probabilities."
             )
-        rows = self._read_training(X, y, sample_weight)
-        weighted = sample_weight is not None
-        if weighted and not has_fit_parameter(self.estimator, "sample_weight"):
-            raise ValueError(
-                f"{type(self.estimator).__name__}.fit takes no sample_weight; leave the weights "
-                "out, or choose a model that takes them."
-            )
-        kept = X if rows.n_rows == len(np.asarray(y)) else take_rows(X, rows.kept)
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)
+        passed = passed_to_fit(self, sample_weight, fit_params)
+        weight, counted, labels = self._read_labels(X, y, sample_weight)
+        n_given = len(labels) if counted is None else len(sample_weight)
+        kept = np.arange(n_given) if counted is None else counted
+        rows = _Rows(
+            X if counted is None else take_rows(X, kept),
+            labels,
+            rows_of_metadata(passed, kept, n_given),
+        )
+        training = Training(_hashed(rows.X), self._learn_classes(labels), weight, kept)
         costs = checked_costs(self.costs, self.classes_)
         box = PriorBox.of(self.prior_bounds, len(self.classes_), self.classes_)
-        folds = folds_of(self.cv, rows, len(np.asarray(y)), seed_of(self.random_state))
-        seen, posterior = self._held_out(kept, rows, folds, weighted)
-        self.estimator_ = self._fitted(kept, rows, np.arange(rows.n_rows), weighted)
-        self._solve(posterior, rows.y[seen], rows.weight[seen], costs, box)
+        folds = self._folds(training, n_given, sample_weight, fit_params)
+        seen, posterior = self._held_out(rows, training, folds)
+        self.estimator_ = rows.fitted(self.estimator)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        self._solve(posterior, training.y[seen], weight[seen], costs, box)
         return self
 
-    def _fitted(self, X: Any, rows: Training, places: Any, weighted: bool) -> Any:
-        part = X if len(places) == rows.n_rows else take_rows(X, places)
-        given = {"sample_weight": rows.weight[places]} if weighted else {}
-        return clone(self.estimator).fit(part, self.classes_[rows.y[places]], **given)
+    def _folds(
+        self, rows: Training, n_given: int, sample_weight: Any, fit_params: dict[str, Any]
+    ) -> list[tuple[Any, Any]]:
+        if hasattr(self.cv, "split") and get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **fit_params)
+            given = rows_of_metadata(dict(routed.splitter.split), rows.kept, n_given)
+            return list(self.cv.split(np.zeros((rows.n_rows, 1)), rows.y, **given))
+        return folds_of(self.cv, rows, n_given, seed_of(self.random_state))
 
     def _held_out(
-        self, X: Any, rows: Training, folds: list[tuple[Any, Any]], weighted: bool
+        self, rows: _Rows, training: Training, folds: list[tuple[Any, Any]]
     ) -> tuple[Any, Floats]:
         """Rows that some fold holds out, and their posteriors."""
-        total = np.zeros((rows.n_rows, len(self.classes_)))
-        times = np.zeros(rows.n_rows)
+        total = np.zeros((training.n_rows, len(self.classes_)))
+        times = np.zeros(training.n_rows)
         for train, test in folds:
-            if len(np.unique(rows.y[train])) < 2 or not len(test):
+            if len(np.unique(training.y[train])) < 2 or not len(test):
                 continue
-            model = self._fitted(X, rows, train, weighted)
-            total[test] += self._aligned(model, take_rows(X, test))
+            model = rows.taken(train).fitted(self.estimator)
+            total[test] += self._aligned(model, take_rows(rows.X, test))
             times[test] += 1
         seen = np.flatnonzero(times)
-        if not len(np.unique(rows.y[seen])) == len(self.classes_):
+        if not len(np.unique(training.y[seen])) == len(self.classes_):
             raise ValueError(
                 "cv leaves a class without held-out rows, or a fold with one class only: give "
                 "each class at least two different rows, or other folds."
@@ -215,8 +255,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
     def _joint(self, X: Any) -> Floats:
         """pi*_k p_k(x), up to a factor of x."""
         check_is_fitted(self)
-        self._read_rows(X)
-        posterior = self._aligned(self.estimator_, self._columns_of_fit(X))
+        posterior = self._posterior(X)
         likelihood = self.matched_.likelihood(posterior)
         joint = likelihood * self.least_favorable_prior_
         # a row whose only possible classes have a least favourable prior of zero
@@ -224,14 +263,25 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         joint[silent] = likelihood[silent]
         return joint
 
-    def _columns_of_fit(self, X: Any) -> Any:
-        """The columns of the fit, in their order, when columns have names."""
-        import narwhals as nw
+    def _posterior(self, X: Any) -> Floats:
+        """Of a frame, the columns of the fit in their order, where all are there by name.
 
+        Some may be missing that a pipeline drops; the model says which it needs.
+        """
+        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
         frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if self.schema_.named and isinstance(frame, nw.DataFrame):
-            return frame.select(list(self.schema_.names)).to_native()
-        return X
+        if not names or not isinstance(frame, nw.DataFrame):
+            return self._aligned(self.estimator_, X)
+        missing = [name for name in names if name not in frame.columns]
+        if not missing:
+            return self._aligned(self.estimator_, frame.select(names).to_native())
+        try:
+            return self._aligned(self.estimator_, X)
+        except ValueError as error:
+            raise ValueError(
+                f"X has no column {shown(missing[0])}, which the model was fitted with; add it. "
+                f"({error})"
+            ) from error
 
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities under the least favourable prior."""
@@ -240,5 +290,39 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of least expected cost under the least favourable prior."""
-        costs = self.predict_proba(X) @ self.cost_matrix_
+        costs = expected_costs(self.predict_proba(X), self.cost_matrix_)
         return np.asarray(self.classes_[costs.argmin(axis=1)])
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that count, as the model takes them, with what its ``fit`` gets beside."""
+
+    X: Any
+    labels: NDArray[Any]
+    passed: dict[str, Any]
+
+    def taken(self, places: Any) -> _Rows:
+        passed = rows_of_metadata(self.passed, places, len(self.labels))
+        return _Rows(take_rows(self.X, places), self.labels[places], passed)
+
+    def fitted(self, estimator: Any) -> Any:
+        return clone(estimator).fit(self.X, self.labels, **self.passed)
+
+
+def _hashed(X: Any) -> Table:
+    """The rows as a table whose hashes make the folds.
+
+    What only the model can read is hashed as text: dates in a frame, texts in a list.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        odd = [name for name, kind in frame.schema.items() if kind.is_temporal()]
+        X = frame.with_columns(nw.col(*odd).cast(nw.String)).to_native() if odd else X
+    elif not hasattr(X, "tocsr") and not isinstance(X, dict):
+        cells = np.asarray(X)
+        if cells.ndim == 1:
+            X = {"row": np.array([str(cell) for cell in cells], dtype=object)}
+        elif cells.ndim > 2:
+            X = cells.reshape(len(cells), -1)
+    return Schema.learn(X, who="MinimaxPriorClassifier", allow_sparse=True).table
