@@ -154,10 +154,11 @@ class WeightedBayes:
     def _tangent_minimum(self, slope: Floats) -> Floats:
         """min over v in [0, 1] of slope v + price v^power, for each variable."""
         at_one = np.minimum(slope + self.price, 0.0)
-        if self.power == 1.0:
+        if self.power == 1.0 or self.penalty == 0.0:
             return at_one
         price = np.maximum(self.price, 1e-300)
-        v = np.clip(-slope / (self.power * price), 0.0, 1.0) ** (1.0 / (self.power - 1.0))
+        with np.errstate(over="ignore"):  # a slope far above the price takes all: v = 1
+            v = np.clip(-slope / (self.power * price), 0.0, 1.0) ** (1.0 / (self.power - 1.0))
         return np.minimum(at_one, slope * v + self.price * v**self.power)
 
 

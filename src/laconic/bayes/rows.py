@@ -12,7 +12,9 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import LogTables
 from laconic.bayes.tuning import SCRATCH_CELLS
+from laconic.data.row_keys import code_keys, shuffled
 from laconic.data.source import ArraySource, Block, Source
+from laconic.data.value_tables import labels
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,7 @@ class CodedRows:
         assert isinstance(held, ArraySource)
         assert held.y is not None
         assert held.weight is not None
-        factor = rng.integers(0, 2**63, self.n_variables + 1, dtype=np.uint64) * 2 + 1
-        key = held.y.astype(np.uint64) * factor[-1]
-        for k in range(self.n_variables):
-            key += held.X[:, k] * factor[k]  # wraps around: a hash
-        # rows of one key are equal, so that any order of theirs is the same
-        return np.lexsort((held.weight, key))[rng.permutation(held.n_rows)]
+        return shuffled(code_keys(held.X, held.y), held.weight, rng)
 
     def loss(self, w: Floats) -> float:
         """- sum_n s_n ln P_w(y_n | x_n)."""
@@ -116,9 +113,3 @@ class CodedRows:
 
     def total_weight(self) -> float:
         return float(self.source.sum(lambda block: labels(block)[1].sum()))
-
-
-def labels(block: Block) -> tuple[Ints, Floats]:
-    if block.y is None or block.weight is None:
-        raise ValueError("Coded rows need class codes and weights: the source has none.")
-    return block.y, block.weight

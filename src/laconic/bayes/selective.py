@@ -19,12 +19,13 @@ import numpy as np
 from laconic._typing import Floats, Ints, Mask
 from laconic.bayes.coded import CodedBayes
 from laconic.bayes.criterion import selection_prior
-from laconic.bayes.rows import CodedRows, labels
+from laconic.bayes.rows import CodedRows
 from laconic.core.contract import Interval, StrOptions, fit_context
 from laconic.core.folds import seed_of
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Block
+from laconic.data.value_tables import labels
 
 Step = int
 """A variable k that goes in, or ~k for one that goes out."""

@@ -37,6 +37,37 @@ def row_keys(table: Table, seed: int = 0) -> Keys:
     return _mixed(total ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
 
 
+def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:
+    """One key per row of unsigned integers, such as part numbers, and of its class.
+
+    >>> keys = code_keys(np.array([[1, 2], [2, 1], [1, 2]], dtype=np.uint8))
+    >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
+    (True, False)
+    """
+    places = _place_keys(codes.shape[1] + 1)
+    total = np.zeros(len(codes), dtype=np.uint64)
+    if y is not None:
+        total += _mixed(y.astype(np.uint64) ^ places[-1])
+    for j, place in enumerate(places[:-1]):
+        total += _mixed(codes[:, j] ^ place)
+    return total
+
+
+def shuffled(keys: Keys, weight: NDArray[np.float64], rng: Any) -> NDArray[np.int64]:
+    """A random order of rows that depends on their keys and weights, not on their places.
+
+    Rows of one key and weight must be equal; they are spread like any others.
+
+    >>> keys = np.array([5, 9, 5], dtype=np.uint64)
+    >>> order = shuffled(keys, np.ones(3), np.random.default_rng(0))
+    >>> moved = shuffled(keys[::-1], np.ones(3), np.random.default_rng(0))
+    >>> bool((keys[order] == keys[::-1][moved]).all())
+    True
+    """
+    order: NDArray[np.int64] = np.lexsort((weight, keys))[rng.permutation(len(keys))]
+    return order
+
+
 def uniforms(keys: Keys) -> NDArray[np.float64]:
     """A number in [0, 1) from each key."""
     return np.asarray((keys >> np.uint64(11)).astype(np.float64) * 2.0**-53)

@@ -117,7 +117,7 @@ def numeric_table(source: Source, column: int, n_classes: int) -> NumericTable:
     """One pass over a numeric column (NaN = missing): every distinct value."""
 
     def of_block(block: Block) -> _Pile:
-        return _Pile([_block_table(_only_column(block), *_labels(block), n_classes)], None)
+        return _Pile([_block_table(_only_column(block), *labels(block), n_classes)], None)
 
     pile: _Pile = source.sum(of_block, [column])
     return pile.table()
@@ -133,7 +133,7 @@ def column_tables(
     """
 
     def of_block(block: Block) -> tuple[Any, ...]:
-        return block_tables(block.X, *_labels(block), sizes, n_classes, most)
+        return block_tables(block.X, *labels(block), sizes, n_classes, most)
 
     return finished(source.sum(of_block))
 
@@ -191,7 +191,7 @@ def cross_table(
 
     def of_block(block: Block) -> Floats:
         codes = [block.X.column(j) for j in range(len(sizes))]
-        return _code_table(codes, sizes, *_labels(block), n_classes)
+        return _code_table(codes, sizes, *labels(block), n_classes)
 
     table: Floats = source.sum(of_block, list(columns))
     return table
@@ -218,7 +218,8 @@ def _only_column(block: Block) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-def _labels(block: Block) -> tuple[NDArray[Any], Floats]:
+def labels(block: Block) -> tuple[NDArray[Any], Floats]:
+    """Class codes and weights of a block."""
     if block.y is None:
         raise ValueError("A value by class table needs class codes: the source has no y.")
     weight = np.ones(len(block)) if block.weight is None else block.weight

@@ -27,6 +27,8 @@ def _log_factorial_of_type(x: Any, table: Any) -> Any:
         return table[x]
 
     def series(x: Any, table: Any) -> Any:
+        if x == 0.0:  # most cells of a fine grid are empty
+            return 0.0
         shift = 1.0
         z = x + 1.0
         while z < 10.0:
@@ -52,7 +54,8 @@ def run_cost(prefix: AnyArray, start: int, stop: int, n_classes: int, table: Any
             n = prefix[stop, j] - prefix[start, j]
             total += n
             cost -= log_factorial(n, table)
-        cost += log_factorial(total + (n_classes - 1), table) - table[n_classes - 1]
+        if total > 0:
+            cost += log_factorial(total + (n_classes - 1), table) - table[n_classes - 1]
     return cost
 
 

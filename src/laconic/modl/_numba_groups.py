@@ -21,7 +21,8 @@ def group_cost(weights: AnyArray, n_classes: int, table: AnyArray) -> float:
         for j in range(first, first + n_classes):
             total += weights[j]
             cost -= log_factorial(weights[j], table)
-        cost += log_factorial(total + (n_classes - 1), table) - table[n_classes - 1]
+        if total > 0:
+            cost += log_factorial(total + (n_classes - 1), table) - table[n_classes - 1]
     return cost
 
 

@@ -13,21 +13,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
+from laconic.data.row_keys import code_keys, shuffled
 from laconic.data.source import ArraySource
 from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import Kind
 from laconic.data.value_tables import category_table, cross_table, numeric_table
-from laconic.modl.fit import Setting
+from laconic.modl.fit import Setting, class_counts
 from laconic.modl.partition import Groups, Intervals, Side, readable_between
 from laconic.modl.tuning import ATOMS
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Fine parts of every column, and the code of every training row."""
+    """Fine parts of every column, and the code of every training row.
 
+    Columns stand in an order of what they say of the classes, so that no draw over columns knows
+    the order of the table; ``columns[c]`` is the place of atom column c there.
+    """
+
+    columns: tuple[int, ...]
     ladders: tuple[Side, ...]
     codes: NDArray[np.uint8]
-    source: ArraySource
+    y: Ints
+    weight: Floats
+
+    @property
+    def source(self) -> ArraySource:
+        """The rows as codes, in blocks."""
+        width = len(self.columns)
+        names = tuple(map(str, range(width)))
+        coded = [self.codes[:, c] for c in range(width)]
+        kinds: list[Kind] = ["categorical"] * width
+        table = Table(names, tuple(kinds), ((),) * width, coded)
+        return ArraySource(table, self.y, self.weight)
 
     def cross(self, a: int, b: int, n_classes: int) -> Floats:
         sizes = [self.ladders[a].n_parts, self.ladders[b].n_parts]
@@ -35,34 +53,29 @@ class Atoms:
         grid = flat.reshape(sizes[0] + 1, sizes[1] + 1, n_classes)
         return np.ascontiguousarray(grid[:-1, :-1])
 
-    def labelled(self, rows: Any) -> tuple[NDArray[np.uint8], Ints, Floats]:
-        """Codes, classes and weights of some rows."""
-        y, weight = self.source.y, self.source.weight
-        assert y is not None
-        assert weight is not None
-        return self.codes[rows], y[rows], weight[rows]
+    def drawn(self, most: int, rng: np.random.RandomState) -> Ints:
+        """At most so many rows, in a random order that does not depend on where rows stand."""
+        return shuffled(code_keys(self.codes, self.y), self.weight, rng)[:most]
 
 
 def read_atoms(setting: Setting) -> Atoms:
     """One more pass over the columns: fine parts and codes."""
-    table = setting.table
-    n_columns = len(table.names)
-    ladders: list[Side] = []
-    codes = np.empty((table.n_rows, n_columns), dtype=np.uint8, order="F")
-    for j in range(n_columns):
+    table, source = setting.table, setting.source
+    assert isinstance(source, ArraySource)
+    assert source.y is not None
+    assert source.weight is not None
+    found: list[tuple[tuple[int, bytes, str], int, Side, NDArray[Any]]] = []
+    for j, name in enumerate(table.names):
         categorical = table.kinds[j] == "categorical"
         ladder = _category_atoms(setting, j) if categorical else _numeric_atoms(setting, j)
-        codes[:, j] = ladder.codes([table.column(j)])
-        ladders.append(ladder)
-    coded = Table(
-        table.names,
-        tuple("categorical" for _ in range(n_columns)),
-        tuple(() for _ in range(n_columns)),
-        [codes[:, j] for j in range(n_columns)],
-    )
-    original = setting.source
-    assert isinstance(original, ArraySource)
-    return Atoms(tuple(ladders), codes, ArraySource(coded, original.y, original.weight))
+        codes = ladder.codes([table.column(j)]).astype(np.uint8)
+        size = ladder.n_parts
+        counts = class_counts(codes, source.y, source.weight, size, setting.n_classes)
+        found.append(((size, counts.tobytes(), name), j, ladder, codes))
+    found.sort(key=lambda item: item[0])
+    _, columns, ladders, coded = zip(*found, strict=True)
+    codes = np.asfortranarray(np.column_stack(coded))
+    return Atoms(columns, ladders, codes, source.y, source.weight)
 
 
 def _numeric_atoms(setting: Setting, column: int) -> Intervals:

@@ -19,6 +19,7 @@ from laconic._typing import Floats
 from laconic.core.contract import Accepts, Interval, LabelledReader, StrOptions, fit_context
 from laconic.data.source import Block
 from laconic.data.tables.columns import Schema
+from laconic.data.value_tables import labels
 from laconic.modl.fit import (
     Request,
     Setting,
@@ -287,7 +288,7 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
 
 
 def _class_totals(block: Block, n_classes: int) -> Floats:
-    return np.asarray(class_counts(np.zeros(len(block)), block, 1, n_classes)[0])
+    return np.asarray(class_counts(np.zeros(len(block)), *labels(block), 1, n_classes)[0])
 
 
 def indicators(codes: NDArray[Any], partitions: Sequence[Partition], *, dense: bool) -> Any:

@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.data.source import Block, Source
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
-from laconic.data.value_tables import NumericTable, category_table, column_tables, numeric_table
+from laconic.data.value_tables import (
+    NumericTable,
+    category_table,
+    column_tables,
+    labels,
+    numeric_table,
+)
 from laconic.modl.criterion import (
     CodeName,
     Costs,
@@ -155,7 +161,8 @@ def _fit_numeric(setting: Setting, column: int, request: Request) -> Partition:
         exact = bool(solution.details["exact"]) and not table.pooled
     offset = int(regular.has_missing and not alone)
     cells = _intervals(found, regular, offset, alone, special, request.cuts)
-    parts = _part_weights(rows, found)
+    # each part is summed by itself: differences of cumulated sums lose small weights
+    parts = np.add.reduceat(rows, np.append(0, found.places), axis=0)
     first = int(alone)
     weights = np.vstack([*apart[:first], parts, *apart[first:]])
     return setting.partition(
@@ -168,13 +175,6 @@ def _fit_numeric(setting: Setting, column: int, request: Request) -> Partition:
         exact=exact,
         gap=gap,
     )
-
-
-def _part_weights(rows: Floats, found: Cuts) -> Floats:
-    starts = np.concatenate([[0], found.places])
-    cumulated = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
-    ends = np.append(found.places, len(rows))
-    return np.asarray(cumulated[ends] - cumulated[starts])
 
 
 def _intervals(
@@ -261,7 +261,7 @@ def recounted(setting: Setting, found: list[Partition]) -> list[Partition]:
 
     def of_block(block: Block) -> tuple[Floats, ...]:
         return tuple(
-            class_counts(part.codes(block.X.column(k)), block, part.n_parts, n_classes)
+            class_counts(part.codes(block.X.column(k)), *labels(block), part.n_parts, n_classes)
             for k, part in enumerate(parts)
         )
 
@@ -275,11 +275,12 @@ def recounted(setting: Setting, found: list[Partition]) -> list[Partition]:
     return out
 
 
-def class_counts(codes: NDArray[Any], block: Block, n_parts: int, n_classes: int) -> Floats:
-    """Weight of each class in each part, from the part of every row of a block."""
-    assert block.y is not None
-    flat = codes.astype(np.int64) * n_classes + block.y
-    weights = np.bincount(flat, weights=block.weight, minlength=n_parts * n_classes)
+def class_counts(
+    codes: NDArray[Any], y: Ints, weight: Floats, n_parts: int, n_classes: int
+) -> Floats:
+    """Weight of each class in each part, from the part of every row."""
+    flat = codes.astype(np.int64) * n_classes + y
+    weights = np.bincount(flat, weights=weight, minlength=n_parts * n_classes)
     return np.asarray(weights, dtype=np.float64).reshape(n_parts, n_classes)
 
 

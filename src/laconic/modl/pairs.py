@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from laconic._typing import Floats, Ints
+from laconic.core.folds import seed_of
 from laconic.core.solution import Solution
 from laconic.modl.atoms import Atoms, merge_side
 from laconic.modl.criterion import PartitionPrior, part_cost, partition_costs
@@ -146,7 +146,7 @@ def fit_pairs(
     found = []
     for a, b in _promising(setting, atoms, TRIED_PAIRS * n_pairs, random_state):
         partition, shape = _fit_pair(setting, atoms, a, b)
-        extra = partition.level - singles[a].level - singles[b].level
+        extra = partition.level - sum(singles[j].level for j in partition.columns)
         if extra > 0.0 and min(shape) > 1:
             found.append((extra, partition))
     found.sort(key=lambda item: -item[0])
@@ -159,11 +159,8 @@ def _promising(
     """The pairs that say most beyond the two columns alone, by codes of eight coarse parts."""
     from laconic.modl._numba_groups import COARSE, pair_gains
 
-    rows: Any = slice(None)
-    if setting.table.n_rows > SCREENED_ROWS:
-        rng = check_random_state(random_state)
-        rows = np.sort(rng.choice(setting.table.n_rows, SCREENED_ROWS, replace=False))
-    codes, y, weight = atoms.labelled(rows)
+    rows = atoms.drawn(SCREENED_ROWS, np.random.RandomState(seed_of(random_state)))
+    codes, y, weight = atoms.codes[rows], atoms.y[rows], atoms.weight[rows]
     coarse = np.empty(codes.shape, dtype=np.uint8)
     for j, ladder in enumerate(atoms.ladders):
         own = np.zeros(ladder.n_parts)
@@ -182,19 +179,25 @@ def _fit_pair(setting: Setting, atoms: Atoms, a: int, b: int) -> tuple[Partition
     ordered = (isinstance(sides[0], Intervals), isinstance(sides[1], Intervals))
     solution = best_grid(weights, ordered, prior)
     parts: GridParts = solution.point
-    cells = np.ascontiguousarray(parts.cells(weights)).reshape(-1, setting.n_classes)
     first, second = (
         merge_side(side, owner, size)
         for side, owner, size in zip(sides, parts.owners, parts.shape, strict=True)
     )
-    names = setting.table.names
-    found = setting.partition(
-        [a, b],
+    columns, grid, cells = (
+        [atoms.columns[a], atoms.columns[b]],
         Grid((first, second)),
+        parts.cells(weights),
+    )
+    if columns[0] > columns[1]:  # named and shown in the order of the table
+        columns, grid, cells = columns[::-1], Grid((second, first)), cells.transpose(1, 0, 2)
+    cells = np.ascontiguousarray(cells).reshape(-1, setting.n_classes)
+    found = setting.partition(
+        columns,
+        grid,
         cells,
         partition_costs(cells, prior, parts.partition_cost),
         setting.null_costs(2, grouped=False),
-        name=f"{names[a]} x {names[b]}",
+        name=" x ".join(setting.table.names[j] for j in columns),
         gap=solution.gap,
     )
     return found, parts.shape

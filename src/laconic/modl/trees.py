@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_random_state
 
 from laconic._typing import Floats, Ints, Keys
-from laconic.data.row_keys import row_keys, uniforms
-from laconic.data.tables.columns import Table
+from laconic.core.folds import seed_of
+from laconic.data.row_keys import code_keys, uniforms
+from laconic.data.value_tables import labels
 from laconic.modl.atoms import Atoms, merge_side
 from laconic.modl.criterion import LN2, Costs, part_cost, part_data_cost
 from laconic.modl.fit import Setting, class_counts
@@ -37,20 +37,18 @@ def fit_trees(setting: Setting, atoms: Atoms, n_trees: int, random_state: Any) -
     stays. Leaves picked and weighed on the same rows would look purer than they are: rows that the
     tree did not see keep it short. Equal trees are kept once.
     """
-    rng = check_random_state(random_state)
-    rows: Any = slice(None)
-    if setting.table.n_rows > TREE_ROWS:
-        rows = np.sort(rng.choice(setting.table.n_rows, TREE_ROWS, replace=False))
-    codes, y, weight = atoms.labelled(rows)
-    X, keys = codes.astype(np.float32), _keys(setting, codes)
+    rng = np.random.RandomState(seed_of(random_state))
+    rows = atoms.drawn(TREE_ROWS, rng)
+    codes, y, weight = atoms.codes[rows], atoms.y[rows], atoms.weight[rows]
+    X, keys = codes.astype(np.float32), code_keys(codes)
     found: list[Partition] = []
     seen: set[bytes] = set()
     for _ in range(n_trees):
         bag = weight * _times(keys, y, rng)
         grows = bag > 0.0
         seed = int(rng.randint(2**31 - 1))
-        if not grows.any():
-            continue
+        if grows.sum() <= 2 * len(np.unique(y[grows])):
+            continue  # too few rows to say anything, which scikit-learn would warn of
         grown = DecisionTreeClassifier(
             criterion="entropy", max_leaf_nodes=LEAVES, max_features="sqrt", random_state=seed
         ).fit(X[grows], y[grows], sample_weight=bag[grows])
@@ -60,14 +58,6 @@ def fit_trees(setting: Setting, atoms: Atoms, n_trees: int, random_state: Any) -
         seen.add(partition.class_weights.tobytes())
         found.append(partition)
     return found
-
-
-def _keys(setting: Setting, codes: NDArray[np.uint8]) -> Keys:
-    """A key for each row of atoms: rows that no tree can tell apart are drawn together."""
-    n_columns = codes.shape[1]
-    names, kinds = setting.table.names, ("numeric",) * n_columns
-    columns = [codes[:, j].astype(np.float64) for j in range(n_columns)]
-    return row_keys(Table(names, kinds, (None,) * n_columns, columns))
 
 
 def _times(keys: Keys, y: Ints, rng: np.random.RandomState) -> Floats:
@@ -98,9 +88,8 @@ def _partition(setting: Setting, atoms: Atoms, grown: Any, name: str) -> Partiti
     costs = Costs(float(prior.construction(2)), pruned.cost - data, data)
     columns = np.unique(tree.column[pruned.is_split])
     cells = _rules(atoms, tree, pruned, nodes, columns)
-    return setting.partition(
-        columns.tolist(), cells, parts, costs, null, name=name, gap=costs.total
-    )
+    places = [atoms.columns[c] for c in columns]
+    return setting.partition(places, cells, parts, costs, null, name=name, gap=costs.total)
 
 
 def _leaf_weights(setting: Setting, atoms: Atoms, grown: Any) -> Floats:
@@ -109,7 +98,7 @@ def _leaf_weights(setting: Setting, atoms: Atoms, grown: Any) -> Floats:
     def of_block(block: Any) -> Floats:
         codes = np.column_stack([block.X.column(j) for j in range(len(atoms.ladders))])
         leaf = grown.apply(codes.astype(np.float32))
-        return class_counts(leaf, block, grown.node_count, setting.n_classes)
+        return class_counts(leaf, *labels(block), grown.node_count, setting.n_classes)
 
     weights: Floats = atoms.source.sum(of_block)
     return weights
