@@ -91,7 +91,8 @@ def test_compiled_kernels_agree_with_the_loss(z, a, sign, zone):
     assert slope[0] == pytest.approx(2.5 * loss.slope(z, y)[0], rel=1e-12, abs=1e-300)
     assert bend[0] == pytest.approx(2.5 * loss.curvature(z, y)[0], rel=1e-9, abs=1e-300)
     u = np.array([-sign * a])
-    price = price_truncated(z, u, y, weight, *loss.positions)
+    ends = (*loss.positions, *loss.heights, *loss.floors)
+    price = price_truncated(z, 2.5 * u, y, weight, *ends)
     true = 2.5 * fenchel_young(loss, z, u, y)[0]
     assert price == pytest.approx(true, rel=1e-9, abs=1e-11 * (1 + abs(z[0])))
     excess = excess_truncated(z, y, weight, *loss.positions, a, a)

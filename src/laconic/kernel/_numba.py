@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
+from laconic.linear.solvers._numba import logistic
 
 _LOG2E = 1.4426950408889634
 _HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -86,11 +87,6 @@ def exponential_single(x: NDArray[Any]) -> None:
 _CHUNK = 1_024
 
 
-@njit(cache=True, inline="always")
-def _logistic(m: float) -> float:
-    return math.log1p(math.exp(-abs(m))) - min(m, 0.0)
-
-
 @njit(cache=True)
 def rounded_truncated(
     z: Floats,
@@ -111,8 +107,8 @@ def rounded_truncated(
     beyond r (its slope there is minus the height) plus height max(0, m - r), which is rounded.
     """
     total = 0.0
-    at_low = _logistic(-low) if height_negative > 0.0 else 0.0
-    at_high = _logistic(high) if height_positive > 0.0 else 0.0
+    at_low = logistic(-low) if height_negative > 0.0 else 0.0
+    at_high = logistic(high) if height_positive > 0.0 else 0.0
     for i in range(z.shape[0]):
         s = weight[i]
         positive = y[i] > 0
@@ -178,38 +174,8 @@ def truncated_value(
         m = z[i] if positive else -z[i]
         loss = floor_positive if positive else floor_negative
         if m < (high if positive else -low):
-            loss = max(_logistic(m), loss)
+            loss = max(logistic(m), loss)
         total += weight[i] * loss
-    return total
-
-
-@njit(cache=True)
-def truncated_price(
-    z: Floats, slope: Floats, y: Floats, weight: Floats, low: float, high: float,
-    height_negative: float, height_positive: float, floor_negative: float, floor_positive: float,
-) -> float:  # fmt: skip
-    """Fenchel-Young sum of weighted slopes at scores; infinite where no conjugate is finite."""
-    total = 0.0
-    for i in range(z.shape[0]):
-        positive = y[i] > 0
-        m = z[i] if positive else -z[i]
-        reach = high if positive else -low
-        height = height_positive if positive else height_negative
-        floor = floor_positive if positive else floor_negative
-        a = (-slope[i] if positive else slope[i]) / weight[i]
-        if a < 0.0 or a > 1.0:
-            return np.inf
-        loss = max(_logistic(m), floor) if m < reach else floor
-        if a > height:
-            loss += a * (math.log(a) + m)
-            if a < 1.0:
-                loss += (1.0 - a) * math.log1p(-a)
-        else:
-            loss -= floor
-            # with a zero height the kink is at infinity and a is zero
-            if height > 0.0:
-                loss += a * (m - reach)
-        total += weight[i] * max(loss, 0.0)
     return total
 
 

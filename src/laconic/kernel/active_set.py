@@ -23,8 +23,9 @@ from laconic._typing import Floats
 from laconic.core.gray_zone import CURVED, FLAT, ON_KINK, TruncatedLogistic
 from laconic.core.solution import Solution, WhyStopped
 from laconic.kernel.kernels import KernelRows
-from laconic.kernel.rounded import LossRows, balanced, best_constant
+from laconic.kernel.rounded import LossRows
 from laconic.kernel.tuning import LARGEST_ACTIVE_SET
+from laconic.linear.solvers.rows import balanced
 
 
 def solve_active_set(
@@ -72,7 +73,7 @@ class _Exchanges:
         self.b = 0.0
         if not rows.has_kink.all():
             # rows without a kink are always in I_l: start from the best constant's multipliers
-            slope = rows.weight * loss.slope(np.full(rows.n_rows, best_constant(rows)), rows.y)
+            slope = rows.weight * loss.slope(np.full(rows.n_rows, rows.best_constant()), rows.y)
             if slope.min() * slope.max() == 0.0:
                 # the constant stands at a bound of the zone: the other class waits on its kink
                 full = np.where(slope == 0.0, self.height, 0.0)
@@ -86,7 +87,7 @@ class _Exchanges:
     def run(self, tol: float, max_iter: int) -> Solution:
         best: Solution | None = None
         why: WhyStopped = "max_iter"
-        self._admit(best_constant(self.rows))
+        self._admit(self.rows.best_constant())
         for n_iter in range(1, max_iter + 1):
             moved = self._newton()
             if moved > 1e-10:

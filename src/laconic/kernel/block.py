@@ -25,7 +25,7 @@ from laconic.core.solution import Solution, WhyStopped
 from laconic.kernel.kernels import KernelRows, scores_of
 from laconic.kernel.low_rank import find_span
 from laconic.kernel.newton import Move, Point, anneal, descend
-from laconic.kernel.rounded import LossRows, Rounded, best_constant
+from laconic.kernel.rounded import LossRows, Rounded
 from laconic.kernel.tuning import (
     BLOCK_ROUNDS,
     COARSE_WIDTH,
@@ -273,7 +273,7 @@ def _begin(
     """A rough fit of one row in four, itself started on one in sixteen, and so on."""
     n = rows.n_rows
     beta = np.zeros(n)
-    b = best_constant(rows) if fit_intercept else 0.0
+    b = rows.best_constant() if fit_intercept else 0.0
     strides = [4**k for k in range(1, 8) if n // 4**k >= COARSEST_ROWS]
     n_iter = 0
     for stride in reversed(strides):

@@ -25,7 +25,7 @@ from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution
 from laconic.kernel.kernels import Kernel, KernelRows
 from laconic.kernel.newton import FeatureSpace, Point, anneal, descend
-from laconic.kernel.rounded import LossRows, best_constant
+from laconic.kernel.rounded import LossRows
 from laconic.kernel.tuning import (
     COARSE_WIDTH,
     COARSEST_SPAN_ROWS,
@@ -219,7 +219,7 @@ def _begin(
     if start is not None:
         return space.at(start[:-1], float(start[-1])), 0
     w = np.zeros(space.features.shape[1])
-    b = best_constant(rows) if fit_intercept else 0.0
+    b = rows.best_constant() if fit_intercept else 0.0
     fewest = max(COARSEST_SPAN_ROWS, 2 * space.features.shape[1])
     strides = [4**k for k in range(1, 8) if rows.n_rows // 4**k >= fewest]
     n_iter = 0

@@ -22,8 +22,9 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
-from laconic.kernel.rounded import LossRows, Rounded, balanced
+from laconic.kernel.rounded import LossRows, Rounded
 from laconic.kernel.tuning import FEATURE_CHUNK, FIRST_WIDTH, PACKED, STALE, STUCK
+from laconic.linear.solvers.rows import balanced
 
 
 @dataclass

@@ -15,6 +15,7 @@ import numpy as np
 from laconic._typing import Floats, Ints, Mask
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.protocol import ScoreLoss, fenchel_young
+from laconic.linear.solvers.rows import best_constant
 
 
 @dataclass
@@ -101,10 +102,10 @@ class LossRows:
         u = slope * (1.0 - 1e-15)
         loss = self.loss
         if isinstance(loss, TruncatedLogistic):
-            from laconic.kernel._numba import truncated_price
+            from laconic.linear.solvers._numba import price_truncated
 
             ends = (*self._positions, *loss.heights, *loss.floors)
-            return float(truncated_price(z, u, self.y, self.weight, *ends))
+            return float(price_truncated(z, u, self.y, self.weight, *ends))
         u /= self.weight
         return float(self.weight @ fenchel_young(self.loss, z, u, self.y))
 
@@ -114,28 +115,6 @@ class LossRows:
         slack = 1e-9 * self.jump
         return self.has_kink & (reach > slack) & (reach < self.jump - slack)
 
-
-def balanced(slope: Floats) -> Floats:
-    """Slopes of one sign shrunk until the sum is zero: zero lies in every conjugate's domain."""
-    up, down = float(np.maximum(slope, 0.0).sum()), float(np.maximum(-slope, 0.0).sum())
-    if up == down:
-        return slope
-    if up > down:
-        return np.where(slope > 0, slope * (down / up), slope)
-    return np.where(slope < 0, slope * (up / down), slope)
-
-
-def best_constant(rows: LossRows) -> float:
-    """About the best score when it is the same for every row, by bisection of its slope."""
-
-    def tilt(b: float) -> float:
-        return float(rows.weight @ rows.loss.slope(np.full(rows.n_rows, b), rows.y))
-
-    inner, reach = 0.0, 1.0
-    sign = -1.0 if tilt(0.0) > 0 else 1.0
-    while reach < 1e30 and sign * tilt(sign * reach) < 0:
-        inner, reach = reach, 8.0 * reach
-    for _ in range(20):
-        middle = 0.5 * (inner + reach)
-        inner, reach = (middle, reach) if sign * tilt(sign * middle) < 0 else (inner, middle)
-    return sign * 0.5 * (inner + reach)
+    def best_constant(self) -> float:
+        """About the best score when it is the same for every row."""
+        return best_constant(self.loss, self.y, self.weight)

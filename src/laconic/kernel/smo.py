@@ -29,7 +29,7 @@ from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution, WhyStopped
 from laconic.kernel import _numba_smo as hot
 from laconic.kernel.kernels import KernelRows, in_fours, scores_of
-from laconic.kernel.rounded import LossRows, balanced, best_constant
+from laconic.kernel.rounded import LossRows
 from laconic.kernel.tuning import (
     BATCH,
     CHECK_EVERY,
@@ -42,6 +42,7 @@ from laconic.kernel.tuning import (
     ROUGH,
     WHOLE_CACHE_UP_TO,
 )
+from laconic.linear.solvers.rows import balanced
 
 
 def knows(loss: ScoreLoss) -> bool:
@@ -242,7 +243,7 @@ def _start(rows: LossRows, described: hot.Rows) -> Floats:
     n = rows.n_rows
     if described.family == 1 or (described.family == 0 and (described.a > 0).all()):
         return np.zeros(n)
-    slope = rows.weight * rows.loss.slope(np.full(n, best_constant(rows)), rows.y)
+    slope = rows.weight * rows.loss.slope(np.full(n, rows.best_constant()), rows.y)
     return -balanced(slope)
 
 
@@ -334,7 +335,7 @@ def _intercept(rows: LossRows, described: hot.Rows, beta: Floats, f: Floats) -> 
     best = float(e[beta < described.high].min(initial=np.inf))
     worst = float(e[beta > described.low].max(initial=-np.inf))
     if not np.isfinite(best + worst):
-        return best_constant(rows)
+        return rows.best_constant()
     return _bracketed(rows, f, -worst, -best, HALVINGS)
 
 

@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 from laconic._typing import Floats
 
 
+@njit(cache=True, inline="always")
+def logistic(m: float) -> float:
+    """log(1 + exp(-m)) without overflow."""
+    return math.log1p(math.exp(-abs(m))) - min(m, 0.0)
+
+
 @njit(cache=True)
 def evaluate_truncated(
     z: Floats,
@@ -55,36 +61,31 @@ def evaluate_truncated(
 
 @njit(cache=True)
 def price_truncated(
-    z: Floats, u: Floats, y: Floats, weight: Floats, low: float, high: float
-) -> float:
-    """Weighted Fenchel-Young sum of slopes ``u`` at scores ``z``; inf outside the domain."""
-    height_negative = 0.0 if low == -math.inf else 1.0 / (1.0 + math.exp(-low))
-    height_positive = 0.0 if high == math.inf else 1.0 / (1.0 + math.exp(high))
+    z: Floats, slope: Floats, y: Floats, weight: Floats, low: float, high: float,
+    height_negative: float, height_positive: float, floor_negative: float, floor_positive: float,
+) -> float:  # fmt: skip
+    """Fenchel-Young sum of weighted slopes at scores; infinite where no conjugate is finite."""
     total = 0.0
     for i in range(z.shape[0]):
         positive = y[i] > 0
-        a = -u[i] if positive else u[i]
         m = z[i] if positive else -z[i]
         reach = high if positive else -low
-        if a == 0.0 and m >= reach:
-            continue
-        if a < 0.0 or a > 1.0:
-            return math.inf
         height = height_positive if positive else height_negative
-        if m >= reach:
-            loss = math.log1p(math.exp(-abs(reach))) - min(reach, 0.0)
-        else:
-            loss = math.log1p(math.exp(-abs(m))) - min(m, 0.0)
-        if a <= height:
-            floor = math.log1p(math.exp(-abs(reach))) - min(reach, 0.0)
-            term = loss - floor + a * (m - reach) if reach < math.inf else loss
-        else:
-            entropy = a * math.log(a) if a > 0.0 else 0.0
+        floor = floor_positive if positive else floor_negative
+        a = (-slope[i] if positive else slope[i]) / weight[i]
+        if a < 0.0 or a > 1.0:
+            return np.inf
+        loss = max(logistic(m), floor) if m < reach else floor
+        if a > height:
+            loss += a * (math.log(a) + m)
             if a < 1.0:
-                entropy += (1.0 - a) * math.log1p(-a)
-            term = loss + entropy + a * m
-        if term > 0.0:
-            total += weight[i] * term
+                loss += (1.0 - a) * math.log1p(-a)
+        else:
+            loss -= floor
+            # with a zero height the kink is at infinity and a is zero
+            if height > 0.0:
+                loss += a * (m - reach)
+        total += weight[i] * max(loss, 0.0)
     return total
 
 
@@ -129,9 +130,7 @@ def excess_truncated(
             total += weight[i] * max(0.0, left + right)
         else:
             reach = high if positive else -low
-            loss = math.log1p(e) - (m if m < 0 else 0.0)
-            floor = math.log1p(math.exp(-abs(reach))) - (reach if reach < 0 else 0.0)
-            total += weight[i] * max(0.0, loss - floor + b * (m - reach))
+            total += weight[i] * max(0.0, logistic(m) - logistic(reach) + b * (m - reach))
     return total
 
 

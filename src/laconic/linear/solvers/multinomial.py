@@ -24,6 +24,7 @@ from laconic._typing import Floats, Ints
 from laconic.core.gray_zone import TruncatedMultinomial
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Block, Source
+from laconic.linear.solvers.kink_newton import shortened
 from laconic.linear.solvers.kink_qp import KinkStep, kink_step
 from laconic.linear.solvers.newton_cg import conjugate_gradients
 from laconic.linear.solvers.rows import dense, squares
@@ -259,23 +260,18 @@ class _Newton:
 
     def _search(self, place: _Place, p: Floats, dF: Floats) -> tuple[float, _Place]:
         """Full step when it lowers the objective, else the best of a bisection."""
-        value = place.value
-        best, length = (value, 0.0, place), 1.0
-        low, high = 0.0, 1.0
-        for attempt in range(40):
+
+        def at(length: float) -> tuple[float, float, _Place]:
             there = self._at(place.W + length * p, place.F + length * dF)
-            if there.value < best[0]:
-                best = (there.value, length, there)
             slopes = _plain_slope(there.F, self.y) * (self.weight * there.share)[:, None]
             tilt = float((slopes * dF).sum() + (there.W[:, :-1] * p[:, :-1]).sum())
-            if attempt == 0 and (there.value <= value * (1 + 1e-15)):
-                return 1.0, there
-            low, high = (low, length) if tilt > 0 else (length, high)
-            if best[1] > 0 and high - low <= 0.25 * high:
-                break
-            length = 0.5 * (low + high)
-        new = best[2]
-        return best[1], self._at(new.W, new.F)
+            return there.value, tilt, there
+
+        full = self._at(place.W + p, place.F + dF)
+        if full.value <= place.value * (1 + 1e-15):
+            return 1.0, full
+        length, new = shortened(at, place.value, place)
+        return length, self._at(new.W, new.F)
 
     # -- certificate ---------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ from laconic._typing import Floats, Ints
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Source
-from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
+from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place, shortened
 from laconic.linear.solvers.kink_qp import KinkStep
-from laconic.linear.solvers.rows import FewRows, LinearRows, RowState
+from laconic.linear.solvers.rows import FewRows, LinearRows, RowState, best_constant
 from laconic.linear.tuning import HINGES_A_COLUMN, LEAST_HINGES, THIN_ABOVE, THIN_EVERY
 
 
@@ -63,25 +63,9 @@ class MemoryNewton(KinkNewton[RowPlace, RowsAhead]):
         if not self.fit_intercept:
             point[-1] = 0.0
         if start is None and self.fit_intercept:
-            point[-1] = self._best_constant()
+            point[-1] = best_constant(self.loss, self.rows.y, self.rows.weight)
         state = self.rows.evaluate(self.rows.scores(point))
         return RowPlace(point, Hinges.none(self.width), state.loss, state=state)
-
-    def _best_constant(self) -> float:
-        """About the best score when it is the same for every row, by bisection of its slope."""
-
-        def tilt(b: float) -> float:
-            z = np.full(self.rows.n_rows, b)
-            return float(self.rows.weight @ self.loss.slope(z, self.rows.y))
-
-        inner, reach = 0.0, 1.0
-        sign = -1.0 if tilt(0.0) > 0 else 1.0
-        while reach < 1e30 and sign * tilt(sign * reach) < 0:
-            inner, reach = reach, 8.0 * reach
-        for _ in range(20):
-            middle = 0.5 * (inner + reach)
-            inner, reach = (middle, reach) if sign * tilt(sign * middle) < 0 else (inner, middle)
-        return sign * 0.5 * (inner + reach)
 
     def _model(self, place: RowPlace) -> Model:
         by_sign, H = self.rows.model(place.state)
@@ -133,17 +117,7 @@ class MemoryNewton(KinkNewton[RowPlace, RowsAhead]):
         total, tilt, there = at(1.0)
         if tilt <= 0 or total <= value - 1e-4 * promised or promised <= 1e-13 * value:
             return 1.0, there
-        low, high, length = 0.0, 1.0, 0.5
-        best = (value, 0.0, place.state)
-        for _ in range(40):
-            total, tilt, there = at(length)
-            if total < best[0]:
-                best = (total, length, there)
-            low, high = (low, length) if tilt > 0 else (length, high)
-            if best[1] > 0 and high - low <= 0.25 * high:
-                break
-            length = 0.5 * (low + high)
-        return best[1], best[2]
+        return shortened(at, value, place.state)
 
     # -- certificate ---------------------------------------------------------------------------
 

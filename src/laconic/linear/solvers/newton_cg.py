@@ -17,7 +17,7 @@ from laconic._typing import Floats
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import Source
-from laconic.linear.solvers.rows import LinearRows
+from laconic.linear.solvers.rows import LinearRows, balanced
 from laconic.linear.tuning import CG_RESIDUAL, CG_STEPS, PROBLEMS, SHARPEN, SHARPEST
 
 
@@ -198,13 +198,7 @@ class _Multipliers:
         """Gap of the smoothed slopes, which lie in the true subdifferentials' hull."""
         rows = self.rows
         value = 0.5 * float(point[:-1] @ point[:-1]) + rows.evaluate(here.z).loss
-        slope = here.slope
-        if self.fit_intercept:
-            negative, positive = -slope[slope < 0].sum(), slope[slope > 0].sum()
-            if negative > positive:
-                slope = np.where(slope < 0, slope * (positive / negative), slope)
-            elif positive > negative:
-                slope = np.where(slope > 0, slope * (negative / positive), slope)
+        slope = balanced(here.slope) if self.fit_intercept else here.slope
         apart = (rows.transposed(slope)[:-1]) + point[:-1]
         return 0.5 * float(apart @ apart) + rows.price(here.z, slope), value, slope
 

@@ -115,44 +115,13 @@ class LinearRows:
 
     def evaluate(self, z: Floats) -> RowState:
         """Loss, slopes and curvatures at the scores ``z`` (no pass over the columns)."""
-        if isinstance(self.loss, TruncatedLogistic):
-            from laconic.linear.solvers._numba import evaluate_truncated
-
-            slope, curvature = np.empty_like(z), np.empty_like(z)
-            low, high = self.loss.positions
-            total = evaluate_truncated(
-                z, self.y, self.weight, low, high, *self.loss.floors, slope, curvature
-            )
-            return RowState(z, slope, curvature, total)
-        return RowState(
-            z,
-            self.weight * self.loss.slope(z, self.y),
-            self.weight * self.loss.curvature(z, self.y),
-            float(self.weight @ self.loss.value(z, self.y)),
-        )
+        return evaluate(self.loss, z, self.y, self.weight)
 
     def model(self, state: RowState) -> tuple[Floats, Floats]:
         """(2, d+1) gradient by sign of the slope, and the (d+1, d+1) Hessian, of the losses."""
-        from laconic.linear.solvers._numba import accumulate
-
-        d = self.n_columns
-        roots = np.empty((CHUNK_ROWS, d + 1))
-
-        def part(block: Block) -> tuple[Floats, Floats]:
-            gradient = np.zeros((2, d + 1))
-            H = np.zeros((d + 1, d + 1))
-            for start in range(0, len(block), CHUNK_ROWS):
-                here = slice(start, min(start + CHUNK_ROWS, len(block)))
-                rows = slice(block.start + here.start, block.start + here.stop)
-                packed = accumulate(
-                    dense(block.X[here]), state.slope[rows], state.curvature[rows], gradient, roots
-                )
-                if packed:
-                    active = roots[:packed]
-                    H += active.T @ active
-            return gradient, H
-
-        gradient, H = self.source.sum(part)
+        gradient, H = self.source.sum(
+            lambda block: normal_sums(block.X, state.slope[block.rows], state.curvature[block.rows])
+        )
         return gradient, H
 
     def transposed(self, r: Floats) -> Floats:
@@ -195,33 +164,21 @@ class LinearRows:
 
         Rows in ``skip`` carry another slope and are counted by the caller.
         """
-        if shrink == (1.0, 1.0):
-            return 0.0
-        if isinstance(self.loss, TruncatedLogistic):
-            from laconic.linear.solvers._numba import excess_truncated
-
-            low, high = self.loss.positions
-            weight = self.weight
-            if len(skip):
-                weight = weight.copy()
-                weight[skip] = 0.0
-            # a negative slope belongs to a positive example
-            return float(excess_truncated(state.z, self.y, weight, low, high, shrink[1], shrink[0]))
-        factor = np.where(state.slope > 0, shrink[1], shrink[0])
-        touched = (state.slope != 0) & (factor != 1.0)
-        touched[skip] = False
-        z, y, s = state.z[touched], self.y[touched], self.weight[touched]
-        return float(s @ fenchel_young(self.loss, z, factor[touched] * state.slope[touched] / s, y))
+        weight = self.weight
+        if len(skip):
+            weight = weight.copy()
+            weight[skip] = 0.0
+        return excess(self.loss, state.z, self.y, weight, shrink)
 
     def price(self, z: Floats, slope: Floats) -> float:
         """Fenchel-Young sum of the weighted slopes ``slope`` at scores ``z``."""
-        u = slope / self.weight
-        if isinstance(self.loss, TruncatedLogistic):
+        loss, y, weight = self.loss, self.y, self.weight
+        if isinstance(loss, TruncatedLogistic):
             from laconic.linear.solvers._numba import price_truncated
 
-            low, high = self.loss.positions
-            return float(price_truncated(z, u, self.y, self.weight, low, high))
-        return float(self.weight @ fenchel_young(self.loss, z, u, self.y))
+            ends = (*loss.positions, *loss.heights, *loss.floors)
+            return float(price_truncated(z, slope, y, weight, *ends))
+        return float(weight @ fenchel_young(loss, z, slope / weight, y))
 
     def hold(self, state: RowState, held: NDArray[np.int64]) -> None:
         """Put the rows ``held`` exactly on their kink; ``state`` is changed in place."""
@@ -237,6 +194,76 @@ class LinearRows:
         X = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else vstack(parts, "csr")
         source = ArraySource(X, self.y[::every], self.weight[::every])
         return LinearRows(source, self.loss, float(every))
+
+
+def evaluate(loss: ScoreLoss, z: Floats, y: Floats, weight: Floats) -> RowState:
+    """Weighted loss, slopes and curvatures at the scores ``z``."""
+    if isinstance(loss, TruncatedLogistic):
+        from laconic.linear.solvers._numba import evaluate_truncated
+
+        slope, curvature = np.empty_like(z), np.empty_like(z)
+        total = evaluate_truncated(z, y, weight, *loss.positions, *loss.floors, slope, curvature)
+        return RowState(z, slope, curvature, float(total))
+    slope, curvature = weight * loss.slope(z, y), weight * loss.curvature(z, y)
+    return RowState(z, slope, curvature, float(weight @ loss.value(z, y)))
+
+
+def excess(
+    loss: ScoreLoss, z: Floats, y: Floats, weight: Floats, shrink: tuple[float, float]
+) -> float:
+    """Fenchel-Young sum of the natural slopes times ``shrink`` (negative, positive slopes)."""
+    if shrink == (1.0, 1.0):
+        return 0.0
+    if isinstance(loss, TruncatedLogistic):
+        from laconic.linear.solvers._numba import excess_truncated
+
+        low, high = loss.positions
+        # a negative slope belongs to a positive example
+        return float(excess_truncated(z, y, weight, low, high, shrink[1], shrink[0]))
+    slope = loss.slope(z, y)
+    factor = np.where(slope > 0, shrink[1], shrink[0])
+    return float(weight @ fenchel_young(loss, z, factor * slope, y))
+
+
+def normal_sums(X: Any, slope: Floats, curvature: Floats) -> tuple[Floats, Floats]:
+    """Gradient by sign of the slope and Hessian of the rows of one block."""
+    from laconic.linear.solvers._numba import accumulate
+
+    n, d = X.shape
+    gradient, H = np.zeros((2, d + 1)), np.zeros((d + 1, d + 1))
+    roots = np.empty((min(CHUNK_ROWS, n), d + 1))
+    for start in range(0, n, CHUNK_ROWS):
+        here = slice(start, min(start + CHUNK_ROWS, n))
+        packed = accumulate(dense(X[here]), slope[here], curvature[here], gradient, roots)
+        if packed:
+            H += roots[:packed].T @ roots[:packed]
+    return gradient, H
+
+
+def best_constant(loss: ScoreLoss, y: Floats, weight: Floats) -> float:
+    """About the best score when it is the same for every row, by bisection of its slope."""
+
+    def tilt(b: float) -> float:
+        return float(weight @ loss.slope(np.full(len(y), b), y))
+
+    inner, reach = 0.0, 1.0
+    sign = -1.0 if tilt(0.0) > 0 else 1.0
+    while reach < 1e30 and sign * tilt(sign * reach) < 0:
+        inner, reach = reach, 8.0 * reach
+    for _ in range(20):
+        middle = 0.5 * (inner + reach)
+        inner, reach = (middle, reach) if sign * tilt(sign * middle) < 0 else (inner, middle)
+    return sign * 0.5 * (inner + reach)
+
+
+def balanced(slope: Floats) -> Floats:
+    """Slopes of one sign shrunk until the sum is zero: zero lies in every conjugate's domain."""
+    up, down = float(np.maximum(slope, 0.0).sum()), float(np.maximum(-slope, 0.0).sum())
+    if up == down:
+        return slope
+    if up > down:
+        return np.where(slope > 0, slope * (down / up), slope)
+    return np.where(slope < 0, slope * (up / down), slope)
 
 
 def _every(block: Block, every: int) -> Any:

@@ -14,16 +14,14 @@ from types import MappingProxyType
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block, Source, one_blas_thread
 from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
 from laconic.linear.solvers.kink_qp import KinkStep
 from laconic.linear.solvers.newton import approach_on_fewer_rows
-from laconic.linear.solvers.rows import FewRows, LinearRows
+from laconic.linear.solvers.rows import FewRows, LinearRows, evaluate, excess, normal_sums
 from laconic.linear.tuning import (
-    CHUNK_ROWS,
     HINGES_A_COLUMN,
     LEAST_HINGES,
     MOST_HINGES,
@@ -85,28 +83,6 @@ class Scorer:
 
         return read
 
-    def evaluate(self, z: Floats, y: Floats, s: Floats) -> tuple[float, Floats, Floats]:
-        """Weighted loss, slopes and curvatures."""
-        loss = self.loss
-        if isinstance(loss, TruncatedLogistic):
-            from laconic.linear.solvers._numba import evaluate_truncated
-
-            slope, curvature = np.empty_like(z), np.empty_like(z)
-            total = evaluate_truncated(z, y, s, *loss.positions, *loss.floors, slope, curvature)
-            return float(total), slope, curvature
-        return float(s @ loss.value(z, y)), s * loss.slope(z, y), s * loss.curvature(z, y)
-
-    def excess(self, z: Floats, y: Floats, s: Floats, shrink: tuple[float, float]) -> float:
-        """Fenchel-Young sum of the natural slopes times ``shrink``."""
-        if isinstance(self.loss, TruncatedLogistic):
-            from laconic.linear.solvers._numba import excess_truncated
-
-            low, high = self.loss.positions
-            return float(excess_truncated(z, y, s, low, high, shrink[1], shrink[0]))
-        slope = self.loss.slope(z, y)
-        factor = np.where(slope > 0, shrink[1], shrink[0])
-        return float(s @ fenchel_young(self.loss, z, factor * slope, y))
-
     def crossed(
         self, block: Block, y: Floats, s: Floats, z: Floats, dz: Floats, known: Ints, room: int
     ) -> FewRows:
@@ -143,21 +119,13 @@ class ScoredBlocks:
 
     def model(self, point: Floats, held: Ints) -> tuple[float, Floats, Floats, float]:
         """One pass: loss, gradient by sign of the slope, Hessian and largest score at a point."""
-        scorer, read, d = self.scorer, self.scorer.at(point, held), self.n_columns
+        loss_of, read = self.loss, self.scorer.at(point, held)
 
         def one(block: Block) -> tuple[float, Floats, Floats, _Largest]:
-            from laconic.linear.solvers._numba import accumulate
-
             y, s, z = read(block)
-            loss, slope, curvature = scorer.evaluate(z, y, s)
-            gradient, H = np.zeros((2, d + 1)), np.zeros((d + 1, d + 1))
-            roots = np.empty((CHUNK_ROWS, d + 1))
-            for start in range(0, len(block), CHUNK_ROWS):
-                here = slice(start, start + CHUNK_ROWS)
-                packed = accumulate(block.X[here], slope[here], curvature[here], gradient, roots)
-                if packed:
-                    H += roots[:packed].T @ roots[:packed]
-            return loss, gradient, H, _Largest(float(np.abs(z).max()))
+            state = evaluate(loss_of, z, y, s)
+            sums = normal_sums(block.X, state.slope, state.curvature)
+            return state.loss, *sums, _Largest(float(np.abs(z).max()))
 
         loss, by_sign, H, reach = self.source.sum(one)
         return float(loss), by_sign, H, reach.value
@@ -169,32 +137,33 @@ class ScoredBlocks:
         def one(block: Block) -> tuple[float, float, FewRows]:
             y, s, z = read(block)
             dz = block.X @ p[:-1] + p[-1]
-            loss, slope, _ = scorer.evaluate(z + dz, y, s)
-            return loss, float(slope @ dz), scorer.crossed(block, y, s, z, dz, known, room)
+            end = evaluate(scorer.loss, z + dz, y, s)
+            crossed = scorer.crossed(block, y, s, z, dz, known, room)
+            return end.loss, float(end.slope @ dz), crossed
 
         loss, tilt, crossed = self.source.sum(one)
         return StepAhead(crossed, float(loss), float(tilt))
 
     def along(self, point: Floats, held: Ints, p: Floats) -> Floats:
         """Losses after the steps :data:`LENGTHS` along ``p``."""
-        scorer, read = self.scorer, self.scorer.at(point, held)
+        loss, read = self.loss, self.scorer.at(point, held)
 
         def one(block: Block) -> Floats:
             y, s, z = read(block)
             dz = block.X @ p[:-1] + p[-1]
-            return np.array([scorer.evaluate(z + length * dz, y, s)[0] for length in LENGTHS])
+            return np.array([evaluate(loss, z + part * dz, y, s).loss for part in LENGTHS])
 
         losses: Floats = self.source.sum(one)
         return losses
 
     def excess(self, point: Floats, held: Ints, shrink: tuple[float, float]) -> float:
         """Fenchel-Young sum of natural slopes times ``shrink``; held rows are left out."""
-        scorer, read = self.scorer, self.scorer.at(point, held)
+        loss, read = self.loss, self.scorer.at(point, held)
 
         def one(block: Block) -> float:
             y, s, z = read(block)
             s[_inside(held, block)] = 0.0
-            return scorer.excess(z, y, s, shrink)
+            return excess(loss, z, y, s, shrink)
 
         return 0.0 if shrink == (1.0, 1.0) else float(self.source.sum(one))
 
