@@ -256,9 +256,9 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
             )
 
     def _publish_names(self) -> None:
-        self.n_features_in_ = len(self.schema_.names)
+        self.n_features_in_ = len(self.schema_.inputs)
         if self.schema_.named:
-            self.feature_names_in_ = np.array(self.schema_.names, dtype=object)
+            self.feature_names_in_ = np.array(self.schema_.inputs, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 

@@ -83,11 +83,11 @@ class Reading:
         """The columns that come out."""
         return tuple(name for column in self.columns for name in column.made)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether every column is a number or a category as it stands, and none is left out."""
-        plain = all(c.kind in ("number", "category") and not c.notable for c in self.columns)
-        return plain and not self.missing
+    def only(self, made: Sequence[str]) -> Reading:
+        """What is needed for some of the columns that come out."""
+        wanted = set(made)
+        columns = tuple(column for column in self.columns if wanted & set(column.made))
+        return Reading(columns, self.missing)
 
     def notes(self) -> list[str]:
         """One line for each column that a reader should know of."""

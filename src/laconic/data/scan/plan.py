@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
+from laconic.data.reading.evidence import Evidence
+from laconic.data.reading.reading import gather
 from laconic.data.row_keys import number_draws
 from laconic.data.scan.block_cache import cache_of
 from laconic.data.scan.survey import Survey, class_codes, read_weight, survey_rows
 from laconic.data.source import RUN_BLOCKS, Block, LateBlock, Source, one_blas_thread, ordered_sum
-from laconic.data.tables.columns import Schema, Table
+from laconic.data.tables.columns import Schema, Table, TableReading
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class Plan:
     """Where each block begins among the rows that count (those with a positive weight)."""
     held: HeldRows | None = None
     """Rows that are kept out of every pass, as if their weight were zero."""
+    reading: TableReading | None = None
+    """How the columns are read before any pass; ``schema`` is then that of what comes out."""
 
     @property
     def n_blocks(self) -> int:
@@ -147,7 +151,9 @@ class Plan:
         names = [*self.features, *(n for n in (self.target, self.weight) if n is not None)]
         frame = nw.from_native(self.rows.read(start, stop, names), eager_only=True)
         weights = self._weights(frame, start, stop)
-        return survey_rows(frame, weights, self.features, self.target, self.block_rows)
+        return survey_rows(
+            frame, weights, self.features, self.target, self.block_rows, self.reading
+        )
 
     def _weights(self, frame: nw.DataFrame[Any], start: int, stop: int) -> NDArray[np.float64]:
         weights = read_weight(frame, self.weight)
@@ -173,7 +179,9 @@ class Plan:
         """The rows of a run that count, encoded by the schema."""
         assert self.schema is not None
         schema = self.schema if columns is None else _some(self.schema, columns)
-        names = [*schema.names, *(n for n in (self.target, self.weight) if n is not None)]
+        reading = None if self.reading is None else self.reading.only(schema.names)
+        columns_read = schema.names if reading is None else reading.inputs
+        names = [*columns_read, *(n for n in (self.target, self.weight) if n is not None)]
         if not names:
             raise ValueError("Nothing to read: no column, no target and no weight.")
         span = self.span(run)
@@ -187,7 +195,8 @@ class Plan:
             y = class_codes(frame[self.target], self.classes, self.target)
         if not schema.names:  # labels and weights alone
             return schema.empty_table(), y, weight
-        return schema.apply(frame.select(*schema.names).to_native()), y, weight
+        rows = frame.select(*columns_read).to_native()
+        return schema.apply(rows if reading is None else reading.apply(rows)), y, weight
 
 
 class _RunTable:
@@ -234,6 +243,18 @@ class MapRun:
     def __call__(self, run: int) -> list[Any]:
         with one_blas_thread():
             return [self.f(block) for block in self.plan.blocks(run, self.columns)]
+
+
+@dataclass(frozen=True)
+class GatherRun:
+    """What the columns of a run show of their kinds, before any reading."""
+
+    plan: Plan
+    missing: tuple[str, ...]
+
+    def __call__(self, run: int) -> dict[str, Evidence]:
+        frame = self.plan.rows.read(*self.plan.span(run), self.plan.features)
+        return gather(frame, self.missing)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,14 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.data.reading.asked import Asked
+from laconic.data.reading.evidence import Evidence
+from laconic.data.reading.reading import Reading
 from laconic.data.scan.block_cache import CACHE_BYTES, forget
 from laconic.data.scan.files import file_rows, find_files, spooled_rows
 from laconic.data.scan.plan import (
     FrameRows,
+    GatherRun,
     HeldRows,
     HeldRun,
     MapRun,
@@ -34,6 +38,7 @@ from laconic.data.scan.plan import (
 )
 from laconic.data.scan.survey import Survey, read_labels, read_weight
 from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, Block, ordered_sum
+from laconic.data.tables.columns import TableReading
 from laconic.data.tables.kinds import shown
 from laconic.data.tables.text import TextFormat
 
@@ -97,6 +102,30 @@ class Scan:
     @property
     def target(self) -> str | None:
         return self._plan.target
+
+    @property
+    def reading(self) -> TableReading | None:
+        """How the columns are read, after :meth:`read_by`."""
+        return self._plan.reading
+
+    def look(self, asked: Asked | None = None) -> Reading:
+        """Find out in one pass what the columns mean, as :func:`laconic.look` does of a frame."""
+        asked = asked or Asked()
+        total = {name: Evidence(0, 0) for name in self.columns}
+        for part in self._over(GatherRun(self._plan, asked.missing)):
+            for name, own in part.items():
+                try:
+                    total[name] = total[name] + own
+                except ValueError as error:
+                    raise ValueError(f"Column {shown(name)} {error}; convert it.") from error
+        return Reading.decide(total, asked)
+
+    def read_by(self, reading: TableReading) -> Scan:
+        """The same rows, their columns read by ``reading`` before every pass."""
+        plan = replace(self._plan, reading=reading, features=reading.inputs, token=uuid.uuid4().hex)
+        other = Scan(plan, self._engine)
+        other.on_run = self.on_run
+        return other
 
     @property
     def n_given(self) -> int:

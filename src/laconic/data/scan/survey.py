@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.tables.columns import Schema
+from laconic.data.tables.columns import Schema, TableReading
 from laconic.data.tables.kinds import Kind, shown
 
 MOST_CLASSES = 10_000
@@ -57,6 +57,8 @@ class Survey:
     labels: frozenset[Any]
     kept: tuple[int, ...]
     """Rows that count, block by block."""
+    reading: TableReading | None = None
+    """How the columns were read before they were surveyed."""
 
     def __add__(self, other: Survey) -> Survey:
         columns = tuple(
@@ -69,7 +71,7 @@ class Survey:
                 f"The target has more than {MOST_CLASSES:,} distinct values; it looks like a "
                 "number or an identifier: give a column of class labels."
             )
-        return Survey(self.names, columns, labels, self.kept + other.kept)
+        return Survey(self.names, columns, labels, self.kept + other.kept, self.reading)
 
     @property
     def n_rows(self) -> int:
@@ -93,7 +95,7 @@ class Survey:
             tuple(sorted(column.texts)) if kind == "categorical" else None
             for kind, column in zip(kinds, self.columns, strict=True)
         )
-        return Schema(self.names, kinds, categories, named=True)
+        return Schema(self.names, kinds, categories, named=True, reading=self.reading)
 
     def missing_columns(self) -> list[int]:
         return [j for j, column in enumerate(self.columns) if column.missing]
@@ -105,6 +107,7 @@ def survey_rows(
     features: Sequence[str],
     target: str | None,
     block_rows: int,
+    reading: TableReading | None = None,
 ) -> Survey:
     """Survey of consecutive rows that begin a block; those without weight do not count."""
     counts = weights > 0
@@ -116,18 +119,19 @@ def survey_rows(
     labels: frozenset[Any] = frozenset()
     if target is not None:
         labels = frozenset(np.unique(read_labels(frame[target], target)).tolist())
-    names = tuple(features)
+    rows = frame.select(*features).to_native()
+    names = tuple(features) if reading is None else reading.made
     if not len(frame):
         empty = SeenColumn("numeric", frozenset(), missing=False, filled=False)
-        return Survey(names, (empty,) * len(names), labels, kept)
-    table = Schema.learn(frame.select(*features).to_native()).table
+        return Survey(names, (empty,) * len(names), labels, kept, reading)
+    table = Schema.learn(rows if reading is None else reading.apply(rows)).table
     columns = []
     for j, kind in enumerate(table.kinds):
         values = table.column(j)
         gone = values < 0 if kind == "categorical" else np.isnan(values)
         texts = frozenset(table.categories[j] or ())
         columns.append(SeenColumn(kind, texts, bool(gone.any()), not bool(gone.all())))
-    return Survey(names, tuple(columns), labels, kept)
+    return Survey(names, tuple(columns), labels, kept, reading)
 
 
 def read_weight(frame: nw.DataFrame[Any], name: str | None) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -133,6 +133,26 @@ class Table:
         return Table(names, kinds, categories, [self._columns[j][rows] for j in picked])
 
 
+class TableReading(Protocol):
+    """What turns a table as it comes into numbers and categories (:mod:`laconic.data.reading`)."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        ...
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The columns that come out."""
+        ...
+
+    def only(self, made: Sequence[str]) -> TableReading:
+        """What is needed for some of the columns that come out."""
+        ...
+
+    def apply(self, X: Any) -> Table: ...
+
+
 @dataclass(frozen=True)
 class Learned:
     """What :meth:`Schema.learn` returns."""
@@ -145,13 +165,15 @@ class Learned:
 class Schema:
     """Names, kinds and category texts learned at fit, applied at predict time.
 
-    ``named`` says whether the names came with the data; if not, they are x0, x1, ...
+    ``named`` says whether the names came with the data; if not, they are x0, x1, ... With a
+    ``reading``, tables that are not read yet go through it first: dates, amounts and the like.
     """
 
     names: tuple[str, ...]
     kinds: tuple[Kind, ...]
     categories: tuple[tuple[str, ...] | None, ...]
     named: bool
+    reading: TableReading | None = None
 
     @staticmethod
     def learn(X: Any, *, who: str = "This estimator", allow_sparse: bool = False) -> Learned:
@@ -177,6 +199,8 @@ class Schema:
 
     def apply(self, X: Any, *, who: str = "This estimator", allow_sparse: bool = False) -> Table:
         """Read a table of the learned columns; by name when both sides have names."""
+        if self.reading is not None and not isinstance(X, Table):
+            X = self.reading.apply(X)
         names, matrix, columns = _read(
             X, who, allow_sparse=allow_sparse, wanted=self.names if self.named else None
         )
@@ -189,6 +213,11 @@ class Schema:
         assert columns is not None
         values = [self._encode(j, raw) for j, raw in enumerate(columns)]
         return Table(self.names, self.kinds, self.categories, values)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns that a table must have: those of the reading, where there is one."""
+        return self.names if self.reading is None else self.reading.inputs
 
     @property
     def all_numeric(self) -> bool:
