@@ -184,8 +184,10 @@ ZOO = {
     "TRUE and FALSE": one([str(f).upper() for f in FLAGS], "yes/no", YES_NO),
     "true and false": one([str(f).lower() for f in FLAGS], "yes/no", YES_NO),
     "True and False": one(FLAGS, "yes/no", YES_NO),
-    "Yes and No": one(["Yes" if f else "No" for f in FLAGS], "yes/no", YES_NO),
-    "oui et non": one(["oui" if f else "Non" for f in FLAGS], "yes/no", YES_NO),
+    "Yes and No": one(["Yes" if f else "No" for f in FLAGS], "yes/no",
+                      ["Yes" if f else "No" for f in FLAGS]),
+    "oui et non": one(["oui" if f else "Non" for f in FLAGS], "yes/no",
+                      ["oui" if f else "Non" for f in FLAGS]),
     "yes and no in two ways": one(
         with_cells(["yes" if f else "no" for f in FLAGS], {0: "TRUE" if FLAGS[0] else "FALSE"}),
         "yes/no", YES_NO,

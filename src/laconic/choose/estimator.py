@@ -48,7 +48,10 @@ from laconic.core.drawing import frame_of
 from laconic.core.explanation import Explanation
 from laconic.core.folds import folds_of, seed_of
 from laconic.core.progress import Deadline, report_step
+from laconic.data.reading.reading import Reading
+from laconic.data.scan.scan import Scan
 from laconic.data.source import one_blas_thread
+from laconic.data.tables.columns import Table, has_names
 from laconic.decide.estimator import DecisionClassifier
 from laconic.minimax.prior_box import PriorBox
 
@@ -98,9 +101,16 @@ class LaconicClassifier(TableClassifier):
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the candidates that draw. None: folds follow from the rows' values
         and draws from a fixed seed, so that the same table gives the same model.
+    reading : "auto", Reading or None, default="auto"
+        How columns with names are read: dates, amounts, shares and durations written as texts
+        become numbers, yes and no a category, identifiers and constants are left out.
+        :func:`laconic.look` says how, and ``look(X, drop=...).reading`` may be given instead.
+        None: numbers are numbers and texts categories, as they stand.
 
     Attributes
     ----------
+    reading_ : Reading or None
+        How the columns were read, and one sentence for each of them.
     comparison_ : frame
         One row for each candidate: "candidate", "cost" with its standard error, how far it is
         "behind" the cheapest, "worst_class_risk", "log_loss", "auc", "size", "variables",
@@ -158,6 +168,7 @@ class LaconicClassifier(TableClassifier):
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
+        "reading": [StrOptions({"auto"}), Reading, None],
     }
 
     def __init__(
@@ -174,6 +185,7 @@ class LaconicClassifier(TableClassifier):
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: Any = None,
+        reading: Any = "auto",
     ) -> None:
         self.costs = costs
         self.prior = prior
@@ -186,6 +198,7 @@ class LaconicClassifier(TableClassifier):
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.reading = reading
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LaconicClassifier:
@@ -204,13 +217,34 @@ class LaconicClassifier(TableClassifier):
         -------
         self
         """
+        if isinstance(X, Scan) and self.reading is not None and X.reading is None:
+            X = X.read_by(X.look() if isinstance(self.reading, str) else self.reading)
         training = self._read_training(X, y, sample_weight)
+        self.reading_ = self.schema_.reading
         with one_blas_thread():
             if training.in_memory:
                 self._fit(X, training, sample_weight)
             else:
                 self._fit_scan(X)
         return self
+
+    def _learn_columns(self, X: Any) -> Table:
+        """Read the table as it comes first: dates, amounts, yes and no, identifiers."""
+        if self.reading is None or not has_names(X):
+            return super()._learn_columns(X)
+        reading = self.reading
+        if isinstance(X, Table):  # read already, by the reading that is given
+            given = not isinstance(reading, str) and X.names == reading.made
+            table = super()._learn_columns(X)
+            reading = reading if given else None
+        else:
+            if isinstance(reading, str):
+                reading = Reading.learn(X)
+                reading.warn(stacklevel=6)
+            table = super()._learn_columns(reading.apply(X))
+        self.schema_ = replace(self.schema_, reading=reading)
+        self._publish_names()
+        return table
 
     def _fit_scan(self, scanned: Any) -> None:
         """Choose on a sample, fit on all rows."""

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from laconic import __version__
 from laconic.core.decisions import class_prior
 from laconic.core.form_prediction import Form, FormClassifier
 from laconic.core.forms import AdditiveScore
+from laconic.data.reading.reading import Reading
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import MISSING
 from laconic.decide.estimator import DecisionClassifier
@@ -51,7 +53,7 @@ _ENTRIES: dict[str, type | tuple[type, ...]] = {
     "summary": (dict, type(None)),
     "digest": str,
 }
-_OPTIONAL: dict[str, type | tuple[type, ...]] = {"reference": dict, "history": list}
+_OPTIONAL: dict[str, type] = {"reading": dict, "reference": dict, "history": list}
 
 _FORMS: dict[str, Any] = {
     "additive": AdditiveScore,
@@ -124,6 +126,8 @@ def save(
         "certificates": _certificates(inner),
         "summary": None if summary is None else dict(summary),
     }
+    if isinstance(schema.reading, Reading):
+        content["reading"] = schema.reading.to_dict()
     if reference is not None:
         content["reference"] = reference.to_dict()
     content["digest"] = _digest(content)
@@ -279,6 +283,8 @@ def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
         classes = np.array(_checked_labels(content["classes"]))
     with _part(file, "columns"):
         schema = _schema(content["columns"], content["named"])
+    with _part(file, "reading"):
+        schema = replace(schema, reading=_reading(content.get("reading"), schema))
     with _part(file, "form"):
         form = _form(content["form"], content["classes"])
         inner = FormClassifier.of(form, schema, classes, content["family"])
@@ -326,12 +332,11 @@ def adopt(path: str | Path, out: str | Path, *, prior: Any) -> None:
 
 
 def _check_entries(content: Mapping[str, Any]) -> None:
-    for name, kind in (_ENTRIES | _OPTIONAL).items():
-        if name not in content and name in _OPTIONAL:
-            continue
+    for name in _ENTRIES:
         if name not in content:
             raise ValueError(f"{name!r} is missing")
-        if not isinstance(content[name], kind):
+    for name, kind in (_ENTRIES | _OPTIONAL).items():
+        if name in content and not isinstance(content[name], kind):
             raise ValueError(f"{name!r} is a {type(content[name]).__name__}")
     unknown = sorted(set(content) - set(_ENTRIES) - set(_OPTIONAL))
     if unknown:
@@ -351,6 +356,15 @@ def _schema(columns: list[Any], named: bool) -> Schema:
         if (kind == "categorical") != (own is not None) or len(set(own or ())) < len(own or ()):
             raise ValueError(f"the categories of {name!r} do not fit its kind")
     return Schema(tuple(names), kinds, texts, named)
+
+
+def _reading(data: Any, schema: Schema) -> Reading | None:
+    if data is None:
+        return None
+    reading = Reading.from_dict(data)
+    if reading.made != schema.names or reading.to_dict() != data:
+        raise ValueError("it does not make the columns of the model")
+    return reading
 
 
 def _form(data: dict[str, Any], classes: list[Any]) -> Form:

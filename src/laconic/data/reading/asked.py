@@ -19,6 +19,7 @@ from laconic.data.reading.kinds import (
     number,
     yes_no,
 )
+from laconic.data.reading.words import NO, YES
 from laconic.data.tables.kinds import shown
 
 KINDS = (
@@ -97,7 +98,7 @@ def _as_kind(name: str, kind: str, evidence: Evidence, habits: Habits) -> Column
     if kind == "yes/no":
         zero_one = evidence.span is not None and (evidence.span.low, evidence.span.high) == (0, 1)
         if evidence.form == "truth" or (evidence.form == "numbers" and zero_one):
-            found = ColumnReading(name, "yes/no", "yes or no", True)
+            found = ColumnReading(name, "yes/no", "yes or no", True, yes=YES, no=NO)
         else:
             found = yes_no(name, evidence)
     elif evidence.form != "texts":

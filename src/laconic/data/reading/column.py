@@ -40,6 +40,9 @@ class ColumnReading:
     """Whether every text that cannot be read is missing: the user named the kind."""
     width: int = 0
     """Digits of a code with leading zeros, where all have as many."""
+    yes: str = ""
+    no: str = ""
+    """The texts of yes and no, as they stand where there is one of each."""
 
     @property
     def used(self) -> bool:

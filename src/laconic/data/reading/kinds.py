@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from laconic.data.reading.column import ColumnReading, Kind
 from laconic.data.reading.dates import DAY
 from laconic.data.reading.evidence import TYPED, Calendar, Evidence, Sort, Texts
-from laconic.data.reading.words import CURRENCIES, NOTHING_KNOWN, PERCENT, YES_NO
+from laconic.data.reading.words import CURRENCIES, NO, NOTHING_KNOWN, PERCENT, YES, YES_NO
 from laconic.data.tables.kinds import shown
 
 ODD_SHARE = 0.02
@@ -149,7 +149,7 @@ def decide(name: str, evidence: Evidence, habits: Habits) -> ColumnReading:
     if evidence.n_distinct == 1 and not evidence.n_missing:
         return ColumnReading(name, "constant", f"all {filled:,} cells are equal; left out", True)
     if evidence.form == "truth":
-        return ColumnReading(name, "yes/no", "yes or no")
+        return ColumnReading(name, "yes/no", "yes or no", yes=YES, no=NO)
     if evidence.form == "spans":
         return ColumnReading(name, "duration", "duration, in hours", True)
     if evidence.form == "clock":
@@ -192,9 +192,14 @@ def yes_no(name: str, evidence: Evidence) -> ColumnReading | None:
     words = [pair for pair in YES_NO if min(map(len, pair)) > 1]
     yes, no = ({pair[k] for pair in words} for k in (0, 1))
     mixed = said <= yes | no and bool(said & yes) and bool(said & no)
-    if not mixed and not any(said == set(pair) for pair in YES_NO):
+    pair = next((pair for pair in YES_NO if said == set(pair)), None)
+    if not mixed and pair is None:
         return None
-    return ColumnReading(name, "yes/no", f"yes or no ({', '.join(sorted(texts))})")
+    sentence = f"yes or no ({', '.join(sorted(texts))})"
+    if pair is None or len(texts) > 2 or said == {"true", "false"}:
+        return ColumnReading(name, "yes/no", sentence, yes=YES, no=NO)
+    own = {text.lower(): text for text in texts}
+    return ColumnReading(name, "yes/no", sentence, yes=own[pair[0]], no=own[pair[1]])
 
 
 def code(name: str, evidence: Evidence) -> ColumnReading | None:

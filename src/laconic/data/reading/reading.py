@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from laconic.data.reading.evidence import TYPED, Evidence, evidence_of
 from laconic.data.reading.kinds import Habits
 from laconic.data.reading.numbers import number_text
 from laconic.data.reading.raw import NO_TIME, RawColumn, raw_column, text_of
-from laconic.data.reading.words import NO, NOTHING_KNOWN, PERCENT, WEEKDAYS, YES, YES_NO
+from laconic.data.reading.words import NOTHING_KNOWN, PERCENT, WEEKDAYS, YES_NO
 from laconic.data.tables.cells import cleaned, plain_numbers, polars_of
 from laconic.data.tables.columns import Table, all_columns, wanted_columns
 from laconic.data.tables.kinds import MISSING, Column, shown
@@ -88,6 +89,18 @@ class Reading:
         wanted = set(made)
         columns = tuple(column for column in self.columns if wanted & set(column.made))
         return Reading(columns, self.missing)
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """One warning for the columns whose cells are in part or all not used."""
+        lost = [c for c in self.columns if c.kind in ("id", "text") or c.missing]
+        if lost:
+            said = "; ".join(f"{shown(c.name)}: {c.said}" for c in lost)
+            warnings.warn(
+                f"Columns were not read as they stand: {said}. laconic.look says how all are read "
+                "and takes drop=, keep=, kinds= and missing=.",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
 
     def notes(self) -> list[str]:
         """One line for each column that a reader should know of."""
@@ -294,13 +307,14 @@ def _yes_no_column(column: ColumnReading, cells: RawColumn) -> Column:
                 "on yes and no there."
             )
         codes = np.where(cells.missing, MISSING, cells.values == 1.0).astype(np.int64)
-        return _coded([NO, YES], codes)
-    return _coded([_yes_or_no(text) for text in cells.texts], cells.values)
+        return _coded([column.no, column.yes], codes)
+    return _coded([_yes_or_no(column, text) for text in cells.texts], cells.values)
 
 
-def _yes_or_no(text: str) -> str:
+def _yes_or_no(column: ColumnReading, text: str) -> str:
+    """Every word for yes and no is read; any other text is a level that the fit has not seen."""
     said = text.lower()
-    return YES if said in _YES_WORDS else NO if said in _NO_WORDS else text
+    return column.yes if said in _YES_WORDS else column.no if said in _NO_WORDS else text
 
 
 def _category_column(column: ColumnReading, cells: RawColumn) -> Column:

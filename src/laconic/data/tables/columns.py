@@ -304,6 +304,14 @@ def _read(
     return None, None, [array[:, j] for j in range(array.shape[1])]
 
 
+def has_names(X: Any) -> bool:
+    """Whether the columns of the input have names that are texts."""
+    if isinstance(X, Table | dict):
+        return True
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    return isinstance(names, Iterable) and all(isinstance(name, str) for name in names)
+
+
 def all_columns(X: Any) -> tuple[tuple[str, ...], list[Any]]:
     """Names and columns of any input as they came; x0, x1, ... where it has no names."""
     names, matrix, columns = _read(X, "The table", allow_sparse=False)
