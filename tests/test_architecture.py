@@ -24,7 +24,7 @@ FAMILY_IMPORTS = {
     "kernel": {"linear"},
     "convex": {"linear", "kernel"},
     "bayes": {"modl"},
-    "minimax": {"modl", "convex"},
+    "minimax": {"modl", "convex", "decide"},
     "scorecard": {"linear", "modl", "bayes"},
 }
 AFTER = ["choose", "export", "reporting", "watch", "job", "cli"]

@@ -27,8 +27,8 @@ from laconic.core.decisions import (
     positive_class,
 )
 from laconic.core.explanation import Explanation
-from laconic.core.metadata import passed_to_fit, rows_of_metadata
 from laconic.data.scan.scan import Scan
+from laconic.decide.metadata import passed_to_fit, rows_of_metadata
 
 
 def _has(method: str) -> Callable[[DecisionClassifier], bool]:
