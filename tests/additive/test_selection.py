@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from additive_terms import singles_of
 from laconic import SparseAdditiveClassifier
 from laconic.additive import selection, tuning
+from laconic.additive.pairs import PairRule
 from laconic.additive.selection import PathPoint, Selection, choose, ratios_below
-from laconic.additive.structure import AdditivePlan, Task
+from laconic.additive.structure import AdditivePlan, Task, term_norms
+from laconic.additive.terms import PairGrids
 from laconic.additive.tuning import RATIOS
 from laconic.core.gray_zone import TruncatedLogistic
 
@@ -114,3 +117,18 @@ def test_one_absurd_row_does_not_decide_the_path():
     point = Selection(Task(PLAN, y, np.ones(10)), []).scored(0.0, np.arange(10), scores, 1.0)
     assert point.losses[0] == pytest.approx(np.log(11.0))
     assert point.log_loss == pytest.approx((1e4 + 9 * np.log(2.0)) / 10)
+
+
+def test_without_weak_pairs_a_path_starts_at_the_fit_of_its_fold():
+    """At the chosen factor of smoothness, not at the fit before it was chosen."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = (rng.random(300) < 1 / (1 + np.exp(-X[:, 0]))).astype(np.int64)
+    singles, weight = singles_of(X)
+    task, rule = Task(PLAN, y, weight), PairRule(PairGrids(singles, weight), 0)
+    fold = selection.open_fold(np.arange(60), task, singles, rule, ()).scaled(4.0)
+    path = fold.path(np.inf)
+    assert path.shown is fold.point
+    np.testing.assert_array_equal(path.shown.scores[:, fold.held_out], path.scores[0])
+    norms = np.maximum(term_norms(singles, fold.point), tuning.LEAST_NORM)
+    np.testing.assert_allclose(path.fold.structure.group_weights, 1 / norms)

@@ -81,10 +81,12 @@ def wide_screen(task: Task, singles: TermSet) -> list[int]:
     for share in tuning.WIDE_SHARES:
         at = replace(problem, group=share * top * ones)
         point = solve_additive(at, point, tol=tuning.WIDE_TOL).point
-        on = np.flatnonzero(problem.penalty.norms(point.coordinates) > 0)
-        if len(on) > tuning.WIDE_KEPT and len(kept):
+        norms = problem.penalty.norms(point.coordinates)
+        kept = np.flatnonzero(norms > 0)
+        if len(kept) > tuning.WIDE_KEPT:
+            # one step may let hundreds enter: how many it was must not depend on the fold
+            kept = np.sort(np.argsort(-norms, kind="stable")[: tuning.WIDE_KEPT])
             break
-        kept = on
     return [int(t) for t in kept]
 
 

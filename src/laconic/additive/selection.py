@@ -19,7 +19,7 @@ from laconic._typing import Floats, Ints
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
 from laconic.additive.pairs import PairRule, build
-from laconic.additive.structure import Stage, Structure, Task, support
+from laconic.additive.structure import Stage, Structure, Task, adaptive_weights, support
 from laconic.additive.terms import TermSet
 from laconic.core.decisions import expected_costs
 from laconic.core.links import probabilities
@@ -275,6 +275,8 @@ class Fold:
         """The path of a fold that was fitted at ``smoothing``: its point without group penalty."""
         structure = self.structure.with_weak(smoothing, self.point)
         point = structure.point
+        weights = adaptive_weights(structure.terms, point)
+        structure = replace(structure, group_weights=weights)
         chosen = replace(self, structure=structure, point=point)
         kept = support(structure.terms, point)
         scores, coordinates = (self.last_scores,), (point.coordinates,)

@@ -239,7 +239,7 @@ class Structure:
         point = self.point if point is None else point
         if not np.isfinite(smoothing):
             kept = np.flatnonzero(~self.weak)
-            return self.part(kept, point) if self.weak.any() else self
+            return self.part(kept, point) if self.weak.any() else replace(self, point=point)
         units = roughness_units(self.terms)
         bend, line = self.smoothness.bend, self.smoothness.line
         if self.every_pair:
