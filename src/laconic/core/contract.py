@@ -90,6 +90,8 @@ class Training:
     y: NDArray[np.int64]
     weight: NDArray[np.float64]
     kept: NDArray[np.int64]
+    named: bool = True
+    """Whether the names of the columns came with the data."""
 
     @property
     def n_rows(self) -> int:
@@ -319,7 +321,7 @@ class LabelledReader(TableReader):
         table = self._learn_columns(X)
         codes = self._learn_classes(labels)
         rows = np.arange(len(labels)) if kept is None else kept
-        return Training(table, codes, weight, rows)
+        return Training(table, codes, weight, rows, self.schema_.named)
 
     def _read_scan(self, rows: Scan, y: Any, sample_weight: Any) -> ScannedTraining:
         """The columns and classes of a scan, in one pass; the rows stay where they are."""

@@ -7,13 +7,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from laconic._typing import Ints
+from laconic._typing import Ints, Keys
 from laconic.core.contract import Training
-from laconic.data.row_keys import keyed_folds, row_keys
+from laconic.data.row_keys import keyed_folds, row_keys, unnamed_keys
 
 
 def folds_of(cv: Any, rows: Training, n_given: int, seed: int) -> list[tuple[Ints, Ints]]:
@@ -24,14 +23,21 @@ def folds_of(cv: Any, rows: Training, n_given: int, seed: int) -> list[tuple[Int
     count; pairs of indices refer to the ``n_given`` rows passed to ``fit``.
     """
     if isinstance(cv, Integral):
-        return pairs_of_keys(row_keys(rows.table, seed), rows.y, int(cv))
+        return pairs_of_keys(keys_of(rows, seed), rows.y, int(cv))
     if hasattr(cv, "split"):
         splitter = check_cv(cv, rows.y, classifier=True)
         return list(splitter.split(np.zeros((rows.n_rows, 1)), rows.y))
     return [_counted(pair, rows, n_given) for pair in cv]
 
 
-def pairs_of_keys(keys: NDArray[np.uint64], y: Ints, n_folds: int) -> list[tuple[Ints, Ints]]:
+def keys_of(rows: Training, seed: int) -> Keys:
+    """Keys of the training rows that do not depend on the order of the columns."""
+    if rows.named:
+        return row_keys(rows.table, seed)
+    return unnamed_keys(rows.table, rows.y, seed)
+
+
+def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> list[tuple[Ints, Ints]]:
     """Pairs (train, test) of the folds of :func:`~laconic.data.row_keys.keyed_folds`."""
     fold = keyed_folds(keys, y, n_folds)
     if fold.max() == 0:

@@ -1,20 +1,28 @@
 """A 64-bit key of each row's values: reproducible draws and folds that do not depend on batches.
 
-The key of a row is the sum over columns of a mixed hash of (place of the column, value), so it does
-not depend on the other rows, nor on the library or the float type that held a value. Equal rows
-have equal keys. Zeros count for nothing, which makes sparse and dense rows agree.
+The key of a row is the sum over columns of a mixed hash of (name of the column, value), so it
+depends neither on the other rows, nor on the order of the columns, nor on the library or the float
+type that held a value. Equal rows have equal keys. Zeros count for nothing, which makes sparse and
+dense rows agree. Columns of an array have no names: there :func:`unnamed_keys` tells them apart by
+what they hold.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Keys
+from laconic._typing import Ints, Keys
 from laconic.data.tables.columns import Table
+
+_MOST_ROWS = 4_096
+"""Distinct rows that tell the columns of an array apart; more would only take longer."""
+_MOST_CELLS = 2**16
+"""Cells of an array that are hashed in one go, so that temporaries stay in the cache."""
 
 
 def row_keys(table: Table, seed: int = 0) -> Keys:
@@ -26,14 +34,96 @@ def row_keys(table: Table, seed: int = 0) -> Keys:
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
     """
+    return _seeded(_totals(table, name_keys(table.names)), seed)
+
+
+def name_keys(names: Sequence[str]) -> Keys:
+    """A key of each column name."""
+    return np.array([text_key(name) for name in names], dtype=np.uint64)
+
+
+def unnamed_keys(table: Table, y: Ints, seed: int = 0) -> Keys:
+    """One key per row, the same whatever the order of the columns, without their names.
+
+    >>> from laconic.data.tables.columns import Schema
+    >>> rows, y = np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 5.0]]), np.array([0, 1, 1])
+    >>> one, other = (Schema.learn(X).table for X in (rows, rows[:, ::-1]))
+    >>> bool((unnamed_keys(one, y) == unnamed_keys(other, y)).all())
+    True
+    """
+    return _seeded(_totals(table, content_keys(table, y)), seed)
+
+
+def content_keys(table: Table, y: Ints) -> Keys:
+    """A key of each column from its cells and the classes, whatever the order of columns and rows.
+
+    Rows get a key that no column order changes, columns the sum of the keys of (row, class, cell),
+    and again with rows keyed by those columns: columns that are alike after two rounds (colour
+    refinement) may be swapped without changing what there is to learn. Rows with the least keys
+    stand for all of many rows; a row that comes twice counts once, as a weight of two does.
+    """
+    alike = np.zeros(len(table.names), dtype=np.uint64)
+    least = _totals(table, alike)
+    ordered = np.sort(least)
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    some = np.flatnonzero(least <= distinct[min(_MOST_ROWS, len(distinct)) - 1])
+    table, classes = table[some], _mixed(y[some].astype(np.uint64) + np.uint64(1))
+    _, first = np.unique(_totals(table, name_keys(table.names)) ^ classes, return_index=True)
+    table, classes = table[first], classes[first]
+    columns = alike
+    for _ in range(2):
+        columns = _sums_by_column(table, _totals(table, columns) + classes)
+    return columns
+
+
+def _totals(table: Table, columns: Keys) -> Keys:
+    """Sum over each row of the keys of its cells, each mixed with the key of its column."""
     if table.is_sparse:
-        total = _sparse_total(table)
-    else:
-        total = np.zeros(table.n_rows, dtype=np.uint64)
-        places = _place_keys(len(table.names))
-        for j, place in enumerate(places):
-            texts = table.categories[j] if table.kinds[j] == "categorical" else None
-            total += _cell_keys(table.column(j), place, texts)
+        matrix = table.matrix().tocsr()
+        cells = number_keys(matrix.data.astype(np.float64), columns[matrix.indices])
+        return _segment_sums(cells, matrix.indptr)
+    total = np.zeros(table.n_rows, dtype=np.uint64)
+    for own, _, cells in _cells(table, columns):
+        total[own] += cells.sum(axis=1, dtype=np.uint64)
+    return total
+
+
+def _sums_by_column(table: Table, rows: Keys) -> Keys:
+    """Sum over each column of the keys of its cells, each mixed with the key of its row."""
+    alike = np.zeros(len(table.names), dtype=np.uint64)
+    if table.is_sparse:
+        matrix = table.matrix().tocsc()
+        cells = number_keys(matrix.data.astype(np.float64), np.uint64(0))
+        found = np.where(cells == 0, cells, _mixed(cells ^ rows[matrix.indices]))
+        return _segment_sums(found, matrix.indptr)
+    total = np.zeros_like(alike)
+    for own, some, cells in _cells(table, alike):
+        found = np.where(cells == 0, cells, _mixed(cells ^ rows[own, None]))
+        total[some] += found.sum(axis=0, dtype=np.uint64)
+    return total
+
+
+def _segment_sums(cells: Keys, ends: NDArray[np.integer]) -> Keys:
+    up_to = np.concatenate((np.zeros(1, np.uint64), np.cumsum(cells, dtype=np.uint64)))
+    return np.asarray(up_to[ends[1:]] - up_to[ends[:-1]])
+
+
+def _cells(table: Table, columns: Keys) -> Iterator[tuple[slice, slice, Keys]]:
+    """Rows, columns and keys of blocks of cells; zero for the number zero."""
+    everything = slice(None)
+    if table.all_numeric and table.in_one_matrix:
+        matrix = table.matrix()
+        many = max(1, _MOST_CELLS // len(columns))
+        for start in range(0, table.n_rows, many):
+            rows = slice(start, start + many)
+            yield rows, everything, number_keys(matrix[rows], columns)
+        return
+    for j, column in enumerate(columns):
+        texts = table.categories[j] if table.kinds[j] == "categorical" else None
+        yield everything, slice(j, j + 1), _cell_keys(table.column(j), column, texts)[:, None]
+
+
+def _seeded(total: Keys, seed: int) -> Keys:
     return _mixed(total ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
 
 
@@ -44,7 +134,7 @@ def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
     """
-    places = _place_keys(codes.shape[1] + 1)
+    places = _mixed(np.arange(1, codes.shape[1] + 2, dtype=np.uint64))
     total = np.zeros(len(codes), dtype=np.uint64)
     if y is not None:
         total += _mixed(y.astype(np.uint64) ^ places[-1])
@@ -107,37 +197,24 @@ def keyed_folds(keys: Keys, y: NDArray[np.int64], n_folds: int) -> NDArray[np.in
     return fold
 
 
-def _place_keys(n_columns: int) -> Keys:
-    return _mixed(np.arange(1, n_columns + 1, dtype=np.uint64))
-
-
 def text_key(text: str) -> int:
     """A key of 64 bits that is the same in every process."""
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _cell_keys(values: NDArray[Any], place: np.uint64, texts: tuple[str, ...] | None) -> Keys:
+def _cell_keys(values: NDArray[Any], column: np.uint64, texts: tuple[str, ...] | None) -> Keys:
     if texts is None:
-        return number_keys(np.asarray(values, dtype=np.float64), place)
+        return number_keys(np.asarray(values, dtype=np.float64), column)
     # the texts, not their codes: a code depends on the other categories of the training rows;
     # MISSING and UNSEEN, -1 and -2, find the two last entries
     known = np.array([*map(text_key, texts), 2, 1], dtype=np.uint64)
-    return _mixed(known[values] ^ place)
+    return _mixed(known[values] ^ column)
 
 
-def number_keys(values: NDArray[np.float64], places: Any) -> Keys:
-    """Keys of numbers in columns of some places; zero has none."""
+def number_keys(values: NDArray[np.float64], columns: Any) -> Keys:
+    """Keys of numbers in some columns; zero has none."""
     bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
-    return np.where(values == 0, np.uint64(0), _mixed(bits ^ places))
-
-
-def _sparse_total(table: Table) -> Keys:
-    matrix = table.matrix().tocsr()
-    cells = number_keys(
-        matrix.data.astype(np.float64), _place_keys(matrix.shape[1])[matrix.indices]
-    )
-    total = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(cells, dtype=np.uint64)))
-    return np.asarray(total[matrix.indptr[1:]] - total[matrix.indptr[:-1]])
+    return np.where(values == 0, np.uint64(0), _mixed(bits ^ columns))
 
 
 def _mixed(bits: Keys) -> Keys:

@@ -75,6 +75,11 @@ class Table:
         return bool(sparse.issparse(self._matrix))
 
     @property
+    def in_one_matrix(self) -> bool:
+        """Whether :meth:`matrix` is there already."""
+        return self._matrix is not None
+
+    @property
     def all_numeric(self) -> bool:
         return "categorical" not in self.kinds
 

@@ -1,0 +1,79 @@
+"""Keys of rows: the same for any order of columns, named or not, and for any container."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from laconic.data.row_keys import content_keys, row_keys, unnamed_keys
+from laconic.data.tables.columns import Schema, Table
+
+
+def table(X: object) -> Table:
+    return Schema.learn(X, allow_sparse=True).table
+
+
+def mixed(n: int = 200) -> pd.DataFrame:
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(draw.integers(0, 3, size=(n, 4)).astype(float), columns=list("abcd"))
+    frame["e"] = draw.choice(["u", "v"], n)
+    frame.loc[::7, "b"] = np.nan
+    return frame
+
+
+def test_keys_follow_names_and_not_places():
+    frame = mixed()
+    keys = row_keys(table(frame))
+    np.testing.assert_array_equal(row_keys(table(frame[list("ecadb")])), keys)
+    # the same cells under other names are another row
+    other = row_keys(table(frame.rename(columns={"a": "c", "c": "a"})))
+    differ = (frame["a"] != frame["c"]).to_numpy()
+    assert (other[differ] != keys[differ]).all()
+
+
+def binary(n: int = 300, d: int = 30) -> np.ndarray:
+    return (np.random.default_rng(1).random((n, d)) < 0.3).astype(float)
+
+
+@pytest.mark.parametrize("make", [binary, lambda: np.random.default_rng(2).normal(size=(90, 7))])
+def test_keys_of_an_array_do_not_depend_on_its_column_order(make):
+    X, draw = make(), np.random.default_rng(3)
+    y = draw.integers(0, 3, len(X))
+    keys = unnamed_keys(table(X), y, 5)
+    columns, rows = draw.permutation(X.shape[1]), draw.permutation(len(X))
+    np.testing.assert_array_equal(unnamed_keys(table(X[:, columns]), y, 5), keys)
+    np.testing.assert_array_equal(unnamed_keys(table(X[rows]), y[rows], 5), keys[rows])
+    np.testing.assert_array_equal(unnamed_keys(table(sparse.csr_matrix(X)), y, 5), keys)
+    # rows with as many ones in other columns are other rows
+    assert len(np.unique(keys)) == len(np.unique(X, axis=0))
+    assert (unnamed_keys(table(X), y, 6) != keys).all()
+
+
+def test_keys_of_an_array_do_not_count_copies():
+    X, y = binary(), np.arange(300) % 2
+    again = np.repeat(np.arange(len(X)), np.random.default_rng(0).integers(1, 4, len(X)))
+    found, wanted = unnamed_keys(table(X[again]), y[again]), unnamed_keys(table(X), y)[again]
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_texts_without_names():
+    """Nearly all combinations of the levels: only the classes tell the columns apart."""
+    cells = mixed().drop(columns="b").astype(object).to_numpy()
+    y = np.random.default_rng(0).integers(0, 2, len(cells))
+    one, other = (unnamed_keys(table(X.tolist()), y) for X in (cells, cells[:, ::-1]))
+    np.testing.assert_array_equal(one, other)
+    assert len(np.unique(one)) == len({tuple(row) for row in cells.tolist()})
+
+
+def test_columns_that_differ_have_different_keys_and_copies_have_not():
+    X, y = binary(), np.arange(300) % 2
+    keys = content_keys(table(np.column_stack([X, X[:, 3]])), y)
+    assert keys[3] == keys[-1]
+    assert len(np.unique(keys)) == X.shape[1]
+    # many rows: those with the least keys stand for all
+    tall = np.random.default_rng(4).normal(size=(10_000, 3))
+    y = (tall[:, 0] > 0).astype(np.int64)
+    found = content_keys(table(tall[:, [2, 0, 1]]), y)
+    np.testing.assert_array_equal(found, content_keys(table(tall), y)[[2, 0, 1]])
