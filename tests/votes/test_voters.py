@@ -62,12 +62,12 @@ def test_huge_ranges_do_not_overflow():
 
 
 def test_rules_read_as_sentences():
-    assert str(Stump(0, "age", threshold=30.5)) == "age > 30.5"
-    assert str(Stump(0, "age", threshold=30.5, holds=False)) == "age <= 30.5"
-    assert str(Stump(0, "age", threshold=-np.inf, holds=False)) == "age is missing"
-    assert str(Stump(1, "job", category="cook", holds=False)) == "job is not 'cook'"
-    assert str(Stump(1, "job")) == "job is missing"
-    assert str(Stump(-1, "always", holds=False)) == "never"
+    assert str(Stump("age", threshold=30.5)) == "age > 30.5"
+    assert str(Stump("age", threshold=30.5, holds=False)) == "age <= 30.5"
+    assert str(Stump("age", threshold=-np.inf, holds=False)) == "age is missing"
+    assert str(Stump("job", category="cook", holds=False)) == "job is not 'cook'"
+    assert str(Stump("job")) == "job is missing"
+    assert str(Stump(None, holds=False)) == "never"
 
 
 def test_picked_stumps_vote_as_the_columns_do():
@@ -109,7 +109,7 @@ def test_a_vote_uses_missingness_and_categories():
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_normalised_kernels_stay_in_the_unit_interval(kernel):
     draw = np.random.default_rng(0)
-    map_ = KernelMap(kernel, 0.5, 3, 1.0, np.zeros(4), np.ones(4))
+    map_ = KernelMap(tuple("abcd"), kernel, 0.5, 3, 1.0, np.zeros(4), np.ones(4))
     far = 1e4 * draw.normal(size=(50, 4))
     values = map_.between(far, draw.normal(size=(20, 4)))
     assert np.abs(values).max() <= 1.0
@@ -121,7 +121,7 @@ def test_rbf_is_the_gaussian_kernel():
 
     draw = np.random.default_rng(0)
     A, B = draw.normal(size=(30, 3)), draw.normal(size=(10, 3))
-    map_ = KernelMap("rbf", 0.7, 3, 1.0, np.zeros(3), np.ones(3))
+    map_ = KernelMap(tuple("abc"), "rbf", 0.7, 3, 1.0, np.zeros(3), np.ones(3))
     np.testing.assert_allclose(map_.between(A, B), rbf_kernel(A, B, gamma=0.7), atol=1e-12)
 
 

@@ -63,14 +63,18 @@ def steepest_by_group(
     no_up: NDArray[np.bool_],
     no_down: NDArray[np.bool_],
     groups: NDArray[np.int64],
+    tie: float,
     best: Floats,
     place: NDArray[np.int64],
 ) -> None:
-    """Largest |slope| - penalty of every group, if positive, and the first column that has it."""
+    """Largest |slope| - penalty of every group, if positive, and the first column that has it.
+
+    Equal up to a share ``tie`` counts as equal.
+    """
     for s in range(len(slopes)):
         shut = no_up[s] if slopes[s] > 0.0 else no_down[s]
         pull = abs(slopes[s]) - penalty
-        if not shut and pull > best[groups[s]]:
+        if not shut and pull > best[groups[s]] * (1.0 + tie):
             best[groups[s]] = pull
             place[groups[s]] = s
 

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
-from laconic.votes.nnls import FULL, OPTIMAL, OUT_OF_SWEEPS, STALLED, UNBOUNDED
+from laconic.votes.nnls import FULL, OPTIMAL, OUT_OF_SWEEPS, STALLED, TIE, UNBOUNDED
 
 PIVOT = 1e-12
 """A column whose squared distance to the span of the free ones is below PIVOT·G_jj is dependent.
@@ -250,8 +250,10 @@ def _pulls(
 @njit(cache=True)
 def _steepest(pull: Floats, shut: NDArray[np.bool_], share: float) -> NDArray[np.int64]:
     """Variables that are pulled at least ``share``, the hardest first."""
-    fit = np.flatnonzero(~shut & (np.abs(pull) >= share))
-    return fit[np.argsort(-np.abs(pull[fit]), kind="mergesort")]
+    fit = np.flatnonzero(~shut & (np.abs(pull) >= share * (1.0 - TIE)))
+    size = np.abs(pull[fit])
+    # equal pulls differ by rounding, which knows the order of the rows: the first of them leads
+    return fit[np.argsort(-np.floor(size / (TIE * np.max(size))), kind="mergesort")]
 
 
 @njit(cache=True)

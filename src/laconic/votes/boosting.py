@@ -16,7 +16,7 @@ from laconic.core.solution import Solution, WhyStopped
 from laconic.votes import tuning
 from laconic.votes.columns import Columns
 from laconic.votes.estimator import VoteClassifier
-from laconic.votes.nnls import ActiveSet, moment_gap, sides_to_bounds
+from laconic.votes.nnls import ActiveSet, first_largest, moment_gap, sides_to_bounds
 from laconic.votes.problem import Choice, Chosen, Curve, Problem, Program
 from laconic.votes.voters.families import family_of
 from laconic.votes.voters.forest import ForestVoters
@@ -87,8 +87,8 @@ def cb_boost(
     lower, upper = sides_to_bounds(first, sides)
     square = columns.squares()
     weights = np.zeros(columns.n_columns)
-    best = int(
-        np.argmax(np.maximum(np.where(upper > 0, first, -1), np.where(lower < 0, -first, -1)))
+    best = first_largest(
+        np.maximum(np.where(upper > 0, first, -1), np.where(lower < 0, -first, -1))
     )
     weights[best] = 1.0 if upper[best] > 0 and first[best] >= 0 else -1.0
     bound, rounds = np.inf, 0
@@ -106,7 +106,7 @@ def cb_boost(
         bound = now
         step, after = _best_step(first, together, square, m1, m2)
         after = np.where((step > 0) & (upper > 0) | (step < 0) & (lower < 0), after, np.inf)
-        best = int(np.argmin(after))
+        best = first_largest(1.0 - after)
         if not after[best] < now - tol:
             why = "gap"
             break
@@ -204,7 +204,7 @@ def lp_boost(
     while True:
         edges = columns.row_edges(u * columns.y)
         both = np.abs(edges) if sides == "both" else edges
-        best = int(np.argmax(both))
+        best = first_largest(both)
         sign = 1.0 if sides != "both" or edges[best] >= 0 else -1.0
         lowest = min(lowest, float(both[best]))
         if both[best] <= beta + tol or (best, sign) in entered:

@@ -13,7 +13,7 @@ from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
 from laconic.votes.columns import Columns
 from laconic.votes.criterion import MarginMoments
-from laconic.votes.nnls import ActiveSet, largest_mean_margin, moment_gap, sides_to_bounds
+from laconic.votes.nnls import TIE, ActiveSet, largest_mean_margin, moment_gap, sides_to_bounds
 from laconic.votes.tuning import BLOCK_SHARE
 
 
@@ -48,12 +48,13 @@ class CqBoost:
 
         pull = np.zeros(self.n_groups)
         place = np.full(self.n_groups, -1, dtype=np.int64)
-        steepest_by_group(slopes, penalty, self.no_up, self.no_down, self.groups, pull, place)
+        steepest_by_group(slopes, penalty, self.no_up, self.no_down, self.groups, TIE, pull, place)
         best = pull.max()
         if best <= tol:
             return np.zeros(0, dtype=np.int64)
         steep = np.flatnonzero(pull >= max(BLOCK_SHARE * best, tol))
-        return np.asarray(place[steep][np.lexsort((place[steep], -pull[steep]))][:limit])
+        ranked = np.lexsort((place[steep], -np.floor(pull[steep] / (TIE * best))))
+        return np.asarray(place[steep][ranked][:limit])
 
     def _enter(self, new: Ints) -> None:
         every = np.concatenate([self.entered, new])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -27,6 +28,7 @@ from laconic.core.links import probabilities, rounded_votes, vote_log_odds
 from laconic.votes.criterion import PacBayesBound, pac_bayes_bounds
 from laconic.votes.fit import (
     FittedVote,
+    Fold,
     VoteDual,
     calibration_of,
     fit_best_option,
@@ -39,6 +41,7 @@ from laconic.votes.programs import BoxProgram, MomentProgram
 from laconic.votes.voters.base import OutOfBagVoters, PreparedVoters
 from laconic.votes.voters.families import SCORES, family_of, prepare_voters
 from laconic.votes.voters.kernels import KernelVoters
+from laconic.votes.voters.order import column_order, in_order, row_order, take_training
 from laconic.votes.voters.stumps import PickedStumps, StumpVoters
 
 
@@ -105,21 +108,31 @@ class VoteClassifier(TableClassifier):
         if not rows.in_memory:
             self.votes_ = self._fit_scanned(rows, program, seed)
         else:
-            raw = take_rows(X, rows.kept) if isinstance(self.voters, list | tuple) else None
-            prepared = prepare_voters(self.voters, rows, raw, self.classes_, seed)
-            given = len(rows.kept) if sample_weight is None else len(np.asarray(sample_weight))
-            self.votes_ = self._fit_in_memory(prepared, rows, program, given, seed)
+            given = rows.n_rows if sample_weight is None else len(np.asarray(sample_weight))
+            # ties between voters and draws follow what rows and columns hold, not where they stand
+            order = column_order(rows.source, rows.table.names)
+            rows = replace(rows, table=in_order(rows.table, order))
+            turn = row_order(rows)
+            turned = take_training(rows, turn)
+            raw = take_rows(X, turned.kept) if isinstance(self.voters, list | tuple) else None
+            prepared = prepare_voters(self.voters, turned, raw, self.classes_, seed)
+            folds = []
+            if self._holds_out(program, prepared):
+                place = np.argsort(turn)
+                pairs = folds_of(5 if self.cv is None else self.cv, rows, given, seed)
+                folds = [(np.sort(place[train]), np.sort(place[test])) for train, test in pairs]
+            self.votes_ = self._fit_in_memory(prepared, turned, program, folds)
         self._publish()
         return self
 
+    def _holds_out(self, program: Program, prepared: PreparedVoters) -> bool:
+        """Whether a choice or the calibration needs folds; trees are judged out of bag."""
+        wanted = program.compares or self.proba == "calibrated" or prepared.undecided
+        return wanted and not isinstance(prepared, OutOfBagVoters)
+
     def _fit_in_memory(
-        self, prepared: PreparedVoters, rows: Training, program: Program, n_given: int, seed: int
+        self, prepared: PreparedVoters, rows: Training, program: Program, folds: list[Fold]
     ) -> list[FittedVote]:
-        calibrate = self.proba == "calibrated"
-        wanted = program.compares or calibrate or prepared.undecided
-        folds = []
-        if wanted and not isinstance(prepared, OutOfBagVoters):
-            folds = folds_of(5 if self.cv is None else self.cv, rows, n_given, seed)
         return [
             fit_best_option(
                 prepared,
@@ -128,7 +141,7 @@ class VoteClassifier(TableClassifier):
                 rows.weight,
                 k,
                 folds,
-                calibrate=calibrate,
+                calibrate=self.proba == "calibrated",
                 who=type(self).__name__,
             )
             for k in self._classes_that_vote()
@@ -503,10 +516,10 @@ class MinCqClassifier(MomentVoteClassifier):
         return (BoxProgram if boxed else MomentProgram)(**self._mean_margin())
 
     def _fit_in_memory(
-        self, prepared: PreparedVoters, rows: Training, program: Program, n_given: int, seed: int
+        self, prepared: PreparedVoters, rows: Training, program: Program, folds: list[Fold]
     ) -> list[FittedVote]:
         if not self._tandem():
-            return super()._fit_in_memory(prepared, rows, program, n_given, seed)
+            return super()._fit_in_memory(prepared, rows, program, folds)
         if self.proba == "calibrated":
             raise ValueError("multi_class='tandem' has no calibrated probabilities.")
         n_classes, who = len(self.classes_), type(self).__name__

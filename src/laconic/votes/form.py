@@ -30,13 +30,14 @@ def vote_form(votes: Sequence[FittedVote], schema: Schema, classes: NDArray[Any]
     n_scores = len(votes)
     trust = trust_of(votes)
     intercept = np.zeros(n_scores)
-    by_column: dict[int, list[tuple[int, float, Stump]]] = {}
+    by_column: dict[int, list[tuple[int, float, Stump]]] = {}  # terms in the order of the columns
     for k, vote in enumerate(votes):
         for weight, stump in zip(vote.weights * trust[k], vote.voters.stumps, strict=True):
-            if stump.column < 0:
+            if stump.name is None:
                 intercept[k] += weight if stump.holds else -weight
             else:
-                by_column.setdefault(stump.column, []).append((k, float(weight), stump))
+                place = schema.names.index(stump.name)
+                by_column.setdefault(place, []).append((k, float(weight), stump))
     terms = [
         _stump_term(schema.names[j], schema.categories[j], said, n_scores)
         for j, said in sorted(by_column.items())

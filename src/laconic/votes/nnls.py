@@ -24,9 +24,22 @@ from laconic.votes.criterion import MarginMoments
 OPTIMAL, OUT_OF_SWEEPS, FULL, STALLED, UNBOUNDED = range(5)
 """How the active set ended."""
 
+TIE = 2.0**-34
+"""Slopes that differ by less than this share are equal up to rounding: the first voter enters."""
+
 ROUNDING = 1e-13
 """Second moments are means of numbers in [0, 1] and are not known better: a smaller gap is closed,
 even when the voters are so alike that the whole second moment is of this size."""
+
+
+def first_largest(values: Floats) -> int:
+    """Place of the largest value, the first of those that rounding cannot tell from it.
+
+    >>> first_largest(np.array([0.1, 0.3, 0.1 + 0.2]))
+    1
+    """
+    largest = float(values.max())
+    return int(np.argmax(values >= largest - TIE * abs(largest)))
 
 
 class ActiveSet:

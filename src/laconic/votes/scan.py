@@ -26,6 +26,7 @@ from laconic.votes.fit import FittedVote, HeldOut, fit_vote, logistic_of_margins
 from laconic.votes.problem import Choice, Chosen, Counted, Listed, Problem, Program
 from laconic.votes.tuning import LISTED, MOST_VALUES, SCORE_BINS
 from laconic.votes.voters.base import Voters
+from laconic.votes.voters.order import Ends, column_order, content_sums, in_order
 from laconic.votes.voters.stumps import PreparedStumps, StumpVoters, stump_codes
 
 
@@ -48,7 +49,10 @@ class ScannedStumps:
     def __init__(
         self, voters: StumpVoters, rows: ScannedTraining, n_classes: int, folds: ScanFolds
     ) -> None:
-        self.laid_out = voters.laid_out(rows.table, *stump_cuts(voters, rows, n_classes))
+        cuts, absent, order = stump_cuts(voters, rows, n_classes)
+        self.laid_out = voters.laid_out(
+            in_order(rows.table, order), [cuts[j] for j in order], [absent[j] for j in order]
+        )
         self.layout: StumpLayout = self.laid_out.layout
         if self.layout.n_stumps > LISTED:
             raise ValueError(
@@ -60,6 +64,7 @@ class ScannedStumps:
         cuts, layout = self.laid_out.cuts, self.layout
 
         def recode(X: Table) -> NDArray[Any]:
+            X = in_order(X, order)
             codes = stump_codes(X, cuts, layout)
             return np.column_stack([codes, folds.of(X).astype(codes.dtype)])
 
@@ -69,14 +74,14 @@ class ScannedStumps:
     def _count(self, n_classes: int) -> None:
         start, n_folds, width = self.layout.start, self.folds.count, self.layout.n_bins
 
-        def of_block(block: Block) -> tuple[Floats, Floats, _Ends]:
+        def of_block(block: Block) -> tuple[Floats, Floats, Ends]:
             from laconic.votes._numba import count_pairs
 
             pairs = np.zeros((n_folds, width, width))
             singles = np.zeros((n_folds, n_classes, width))
             y, weight = _labels(block)
             count_pairs(*_codes_and_fold(block, start), y, weight, pairs, singles)
-            return pairs, singles, _Ends(_span(weight))
+            return pairs, singles, Ends.of(weight)
 
         self.pairs, self.singles, ends = self.source.sum(of_block)
         self.heaviest = float(ends.values[-1])
@@ -274,48 +279,35 @@ def fit_scanned_votes(
 
 def stump_cuts(
     voters: StumpVoters, rows: ScannedTraining, n_classes: int
-) -> tuple[list[Floats], list[bool]]:
-    """Thresholds of every column, and whether it has missing values: one pass."""
+) -> tuple[list[Floats], list[bool], Ints]:
+    """Thresholds of every column, whether it has missing values, and the order of the columns."""
     voters.check()
-    missing = set(rows.missing)
-    absent = [j in missing for j in range(len(rows.table.names))]
+    missing, names = set(rows.missing), rows.table.names
+    absent = [j in missing for j in range(len(names))]
     sizes = [
         len(texts or ()) if kind == "categorical" else None
         for kind, texts in zip(rows.table.kinds, rows.table.categories, strict=True)
     ]
-    if voters.thresholds == "equal":
-        seen = rows.source.sum(_ends)
+    if voters.thresholds == "equal":  # one pass for both
+        seen = rows.source.sum(lambda block: (*_ends(block), *content_sums(block)))
+        order = column_order(rows.source, names, seen[len(names) :])
     else:
         seen = column_tables(rows.source, sizes, n_classes, MOST_VALUES)
+        order = column_order(rows.source, names)
     cuts = []
-    for size, gone, found in zip(sizes, absent, seen, strict=True):
+    for size, gone, found in zip(sizes, absent, seen[: len(names)], strict=True):
         if size is not None:
             cuts.append(np.zeros(0))
             continue
-        if isinstance(found, NumericTable):
-            values, weight = found.values, found.weights.sum(axis=1)
-        else:
-            values, weight = found.values, np.ones(len(found.values))
+        weight = found.weights.sum(axis=1) if isinstance(found, NumericTable) else np.ones(2)
         lead = [np.nan] if gone else []
-        cuts.append(voters.cuts(np.append(values, lead), np.append(weight, np.ones(len(lead)))))
-    return cuts, absent
+        weight = weight[: len(found.values)]
+        cuts.append(
+            voters.cuts(np.append(found.values, lead), np.append(weight, np.ones(len(lead))))
+        )
+    return cuts, absent, order
 
 
-class _Ends:
-    """Least and largest value of a column; the sum of two spans both."""
-
-    def __init__(self, values: Floats) -> None:
-        self.values = values
-
-    def __add__(self, other: _Ends) -> _Ends:
-        return _Ends(_span(np.concatenate([self.values, other.values])))
-
-
-def _span(values: NDArray[Any]) -> Floats:
-    held = values[~np.isnan(values)]
-    return np.array([held.min(), held.max()]) if len(held) else np.zeros(0)
-
-
-def _ends(block: Block) -> tuple[_Ends, ...]:
+def _ends(block: Block) -> tuple[Ends, ...]:
     columns = (block.X.column(j) for j in range(len(block.X.names)))
-    return tuple(_Ends(_span(values.astype(np.float64, copy=False))) for values in columns)
+    return tuple(Ends.of(values.astype(np.float64, copy=False)) for values in columns)

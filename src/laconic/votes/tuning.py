@@ -66,6 +66,9 @@ WIDTHS = (0.5, 0.02, 0.1, 2.0)
 """gamma·n_features tried by ``KernelVoters(gamma="cv")``; the first is taken when no rows can be
 held out (kernel table of docs/votes.md)."""
 
+SORTED_ROWS = 65_536
+"""Up to this many rows are sorted by their values before a fit (by convention: one block)."""
+
 SCORE_BINS = 4096
 """Bins of held-out scores in a scan; each keeps the mean of its scores (by convention)."""
 

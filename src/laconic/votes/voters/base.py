@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.votes.columns import Columns
+from laconic.votes.voters.order import in_order
 
 
 class Voters(Protocol):
@@ -152,8 +153,13 @@ def distinct_rows(table: Table, weight: Floats, y: Ints | None = None) -> Distin
     return DistinctRows(first, place, np.bincount(place, weight).astype(np.float64))
 
 
-def needs_numbers(table: Table, who: str) -> Floats:
-    """The matrix of a purely numeric table without missing values, or one clear error."""
+def needs_numbers(table: Table, who: str, names: Sequence[str] | None = None) -> Floats:
+    """The matrix of numeric columns without missing values, or one clear error.
+
+    ``names`` are the columns that a fitted vote reads, in its own order.
+    """
+    if names is not None:
+        table = in_order(table, map(table.place, names))
     if not table.all_numeric:
         j = table.kinds.index("categorical")
         raise ValueError(

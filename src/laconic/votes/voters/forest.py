@@ -15,6 +15,7 @@ from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.votes.tuning import CLIPPED
 from laconic.votes.voters.base import JointErrors, OutOfBagVoters, distinct_rows
+from laconic.votes.voters.order import in_order
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ class ForestVoters:
         share = np.stack([tree.predict_proba(X) for tree in forest.estimators_], axis=1)
         most = max(1, int(self.keep * self.n_trees))
         outside, share = ~seen[kinds.place], share[kinds.place]
-        return PreparedForest(list(forest.estimators_), outside, share, most, self.spread)
+        names = rows.table.names
+        return PreparedForest(list(forest.estimators_), names, outside, share, most, self.spread)
 
     def _leaf_share(self, weight: Floats) -> float:
         # a row of the bag was drawn e/(e-1) times on average, each time with its weight
@@ -132,12 +134,13 @@ class PreparedForest(OutOfBagVoters):
     def __init__(
         self,
         trees: list[Any],
+        names: tuple[str, ...],
         outside: NDArray[np.bool_],
         share: Floats,
         most: int,
         spread: float,
     ) -> None:
-        self.trees, self.outside, self.share = trees, outside, share
+        self.trees, self.names, self.outside, self.share = trees, names, outside, share
         self.most, self.spread = most, spread
 
     def moments(self, y: Floats, weight: Floats, k: int) -> tuple[Floats, Floats, float]:
@@ -163,7 +166,8 @@ class PreparedForest(OutOfBagVoters):
         return y * np.divide(votes @ weights, mass, out=np.zeros(len(y)), where=mass > 0)
 
     def pick(self, columns: Ints, signs: Floats, k: int) -> PickedTrees:
-        return PickedTrees(tuple(self.trees[c] for c in columns), tuple(columns.tolist()), k)
+        trees = tuple(self.trees[c] for c in columns)
+        return PickedTrees(trees, tuple(columns.tolist()), self.names, k)
 
 
 @dataclass(frozen=True)
@@ -172,15 +176,16 @@ class PickedTrees:
 
     trees: tuple[Any, ...]
     places: tuple[int, ...]
+    names: tuple[str, ...]
     k: int
 
     def said(self, table: Table, raw: Any) -> Ints:
         """Class code that each tree gives each row."""
-        X = ordinal_matrix(table)
+        X = ordinal_matrix(in_order(table, map(table.place, self.names)))
         return np.column_stack([tree.predict_proba(X).argmax(1) for tree in self.trees])
 
     def votes(self, table: Table, raw: Any) -> Floats:
-        X = ordinal_matrix(table)
+        X = ordinal_matrix(in_order(table, map(table.place, self.names)))
         return np.column_stack(
             [2.0 * tree.predict_proba(X)[:, self.k] - 1.0 for tree in self.trees]
         )

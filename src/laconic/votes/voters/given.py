@@ -57,12 +57,11 @@ class PreparedMatrix(PreparedVoters):
 class PickedScores:
     """Columns of a score matrix."""
 
-    columns: tuple[int, ...]
-    signs: tuple[float, ...]
     names: tuple[str, ...]
+    signs: tuple[float, ...]
 
     def votes(self, table: Table, raw: Any) -> Floats:
-        return np.asarray(score_matrix(table)[:, list(self.columns)] * np.array(self.signs))
+        return np.asarray(score_matrix(table, self.names) * np.array(self.signs))
 
     def rules(self) -> list[str]:
         return _sided(self.names, self.signs)
@@ -71,7 +70,7 @@ class PickedScores:
         return self.rules()[k]
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self.names)
 
 
 def _sided(names: Sequence[str], signs: Sequence[float]) -> list[str]:
@@ -80,13 +79,13 @@ def _sided(names: Sequence[str], signs: Sequence[float]) -> list[str]:
     ]
 
 
-def score_matrix(table: Table) -> Floats:
-    """The columns as votes, which lie in [-1, 1]."""
-    X = needs_numbers(table, "scores")
+def score_matrix(table: Table, names: tuple[str, ...]) -> Floats:
+    """Columns as votes, which lie in [-1, 1]."""
+    X = needs_numbers(table, "scores", names)
     outside = (np.abs(X) > 1.0).any(axis=0)
     if outside.any():
         raise ValueError(
-            f"Voter {shown(table.names[int(outside.argmax())])} has votes outside [-1, 1]; rescale "
+            f"Voter {shown(names[int(outside.argmax())])} has votes outside [-1, 1]; rescale "
             "its scores, for instance 2p - 1 for a probability p."
         )
     return X
@@ -94,11 +93,10 @@ def score_matrix(table: Table) -> Floats:
 
 def prepare_scores(table: Table) -> PreparedMatrix:
     """voters="scores": each column of X is a voter with values in [-1, 1]."""
-    X = score_matrix(table)
+    X = score_matrix(table, table.names)
 
     def pick(columns: Ints, signs: Floats, k: int) -> PickedScores:
-        named = tuple(table.names[c] for c in columns)
-        return PickedScores(tuple(columns.tolist()), tuple(signs.tolist()), named)
+        return PickedScores(tuple(table.names[c] for c in columns), tuple(signs.tolist()))
 
     return PreparedMatrix(X, pick, "the score columns were made without the rows of the sample")
 

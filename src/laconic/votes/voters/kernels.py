@@ -86,7 +86,7 @@ class KernelVoters:
         if self.standardise:
             centre, spread = _location(X[kinds.first], kinds.weight)
         gamma = 1.0 / X.shape[1] if self.gamma is None else float(self.gamma)
-        map_ = KernelMap(self.kernel, gamma, self.degree, self.coef0, centre, spread)
+        map_ = KernelMap(table.names, self.kernel, gamma, self.degree, self.coef0, centre, spread)
         Z = map_.standardise(X)
         if self.n_landmarks is None:
             return PreparedKernels(map_, Z, Z[kinds.first], kinds.place, constant=self.constant)
@@ -112,8 +112,9 @@ def _location(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True)
 class KernelMap:
-    """A normalised kernel on standardised columns."""
+    """A normalised kernel on standardised columns, in the order of ``names``."""
 
+    names: tuple[str, ...]
     kernel: str
     gamma: float
     degree: int
@@ -147,7 +148,8 @@ class PickedKernels:
     signs: Floats
 
     def votes(self, table: Table, raw: Any) -> Floats:
-        Z = self.map.standardise(needs_numbers(table, "kernel voters"))
+        X = needs_numbers(table, "kernel voters", self.map.names)
+        Z = self.map.standardise(X)
         constant = np.isnan(self.centres[:, 0])
         out = np.ones((len(Z), len(self.signs)))
         out[:, ~constant] = self.map.between(Z, self.centres[~constant])
@@ -159,7 +161,8 @@ class PickedKernels:
             if np.isnan(centre[0]):
                 names.append("always" if sign > 0 else "never")
                 continue
-            place = ", ".join(f"{x:.3g}" for x in centre * self.map.spread + self.map.centre)
+            where = zip(self.map.names, centre * self.map.spread + self.map.centre, strict=True)
+            place = ", ".join(f"{name} {x:.3g}" for name, x in sorted(where))
             names.append(f"{'near' if sign > 0 else 'unlike'} ({place})")
         return names
 

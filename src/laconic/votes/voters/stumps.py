@@ -135,16 +135,15 @@ def stump_codes(table: Table, cuts: list[Floats], layout: StumpLayout) -> NDArra
 
 @dataclass(frozen=True)
 class Stump:
-    """One rule: +1 where it holds, -1 elsewhere."""
+    """One rule: +1 where it holds, -1 elsewhere; without a name it always holds."""
 
-    column: int
-    name: str
+    name: str | None
     threshold: float | None = None
     category: str | None = None
     holds: bool = True
 
     def __str__(self) -> str:
-        if self.column < 0:
+        if self.name is None:
             return "always" if self.holds else "never"
         if self.threshold is not None and self.threshold == -np.inf:
             return f"{self.name} is present" if self.holds else f"{self.name} is missing"
@@ -154,32 +153,32 @@ class Stump:
         said = "missing" if self.category is None else repr(self.category)
         return f"{self.name} is {'' if self.holds else 'not '}{said}"
 
+    def answers(self, table: Table) -> NDArray[np.bool_]:
+        """Whether it holds, row by row."""
+        if self.name is None:
+            return np.full(table.n_rows, self.holds)
+        j = table.place(self.name)
+        values, known = table.column(j), table.categories[j]
+        if known is None:
+            yes = values > self.threshold  # False for NaN
+        elif self.category is None:
+            yes = values == MISSING
+        else:
+            yes = values == known.index(self.category)
+        return np.asarray(yes if self.holds else ~yes)
+
 
 @dataclass(frozen=True)
 class PickedStumps:
     """The stumps of a vote, on their own."""
 
     stumps: tuple[Stump, ...]
-    categories: tuple[tuple[str, ...] | None, ...]
 
     def votes(self, table: Table, raw: Any) -> Floats:
         out = np.empty((table.n_rows, len(self.stumps)))
         for k, stump in enumerate(self.stumps):
-            out[:, k] = np.where(self._holds(stump, table), 1.0, -1.0)
+            out[:, k] = np.where(stump.answers(table), 1.0, -1.0)
         return out
-
-    def _holds(self, stump: Stump, rows: Table) -> NDArray[np.bool_]:
-        if stump.column < 0:
-            return np.full(rows.n_rows, stump.holds)
-        values = rows.column(stump.column)
-        known = self.categories[stump.column]
-        if known is None:
-            yes = values > stump.threshold  # False for NaN
-        elif stump.category is None:
-            yes = values == MISSING
-        else:
-            yes = values == known.index(stump.category)
-        return yes if stump.holds else ~yes
 
     def rules(self) -> list[str]:
         return [str(stump) for stump in self.stumps]
@@ -215,16 +214,15 @@ class PreparedStumps(PreparedVoters):
     def pick(self, columns: Ints, signs: Floats, k: int) -> PickedStumps:
         layout, found = self.layout, []
         for s, j, sign in zip(columns, layout.feature(columns), signs, strict=True):
-            b = int(s - layout.first[j])
-            holds = bool(sign > 0)
+            b, holds = int(s - layout.first[j]), bool(sign > 0)
             if j == len(self.cuts):
-                found.append(Stump(-1, "always", holds=holds))
+                found.append(Stump(None, holds=holds))
                 continue
-            name = self.table.names[j]
+            name, known = self.table.names[j], self.table.categories[j] or ()
             if layout.ordered[j]:
-                found.append(Stump(int(j), name, threshold=float(self.cuts[j][b]), holds=holds))
+                found.append(Stump(name, threshold=float(self.cuts[j][b]), holds=holds))
             else:
-                known = self.table.categories[j] or ()
-                category = known[b] if b < len(known) else None
-                found.append(Stump(int(j), name, category=category, holds=holds))
-        return PickedStumps(tuple(found), self.table.categories)
+                found.append(
+                    Stump(name, category=known[b] if b < len(known) else None, holds=holds)
+                )
+        return PickedStumps(tuple(found))
