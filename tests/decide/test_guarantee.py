@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binom, norm
 
+from laconic import DecisionClassifier, PlainLogisticRegression
 from laconic.decide.guarantee import (
     Guarantee,
     NoThresholdError,
@@ -152,3 +153,81 @@ def test_promises_that_clash_are_said():
 def test_bad_wishes_are_refused(text, sentence):
     with pytest.raises(ValueError, match=sentence):
         Guarantee.parse(text)
+
+
+def rows_of(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    bad = rng.random(n) < 0.2
+    X = rng.normal(size=(n, 3)) + 0.9 * bad[:, None]
+    return X, np.where(bad, "bad", "ok")
+
+
+def test_a_decision_maker_keeps_its_promise_on_new_rows():
+    """Over 60 fits on 600 rows, the recall on new rows is below 80 % in at most 10 % + 2 s.e."""
+    T, truth = rows_of(20_000, 999)
+    failed = 0
+    for seed in range(60):
+        model = DecisionClassifier(
+            PlainLogisticRegression(),
+            COSTS,
+            positive="bad",
+            guarantee="recall>=0.8",
+            confidence=0.9,
+        ).fit(*rows_of(600, seed))
+        failed += (model.predict(T)[truth == "bad"] == "bad").mean() < 0.8
+    assert failed / 60 <= 0.1 + 2 * np.sqrt(0.09 / 60)
+
+
+def test_the_rows_that_promise_are_not_fitted_on():
+    X, y = rows_of(400, 0)
+    seen = []
+
+    class Spy(PlainLogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            seen.append(len(y))
+            return super().fit(X, y, sample_weight)
+
+    twice, labels = np.vstack([X, X]), np.concatenate([y, y])  # every row has a copy
+    model = DecisionClassifier(Spy(), COSTS, positive="bad", guarantee="recall>=0.6")
+    model.fit(twice, labels)
+    assert 0.15 < 1 - seen[0] / 800 < 0.35
+    assert seen[0] % 2 == 0  # copies stay on one side
+
+
+def test_the_guaranteed_threshold_leaves_python(tmp_path):
+    import sqlite3
+
+    from laconic import load, save, to_sql
+
+    X, y = rows_of(900, 1)
+    model = DecisionClassifier(
+        PlainLogisticRegression(), COSTS, positive="bad", guarantee=["recall>=0.7", "alarms<=0.6"]
+    ).fit(X, y)
+    plain = DecisionClassifier(PlainLogisticRegression(), COSTS, positive="bad").fit(X, y)
+    assert (model.predict(X) != plain.predict(X)).any()
+    save(model, tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert (again.predict(X) == model.predict(X)).all()
+    assert again.guaranteed_ == model.guaranteed_
+    base = sqlite3.connect(":memory:")
+    base.execute("CREATE TABLE t (id INTEGER, x0 REAL, x1 REAL, x2 REAL)")
+    base.executemany("INSERT INTO t VALUES (?,?,?,?)", [(i, *row) for i, row in enumerate(X)])
+    found = base.execute(to_sql(model, "t", key="id", dialect="sqlite")).fetchall()
+    base.close()
+    assert [row[-1] for row in sorted(found)] == model.predict(X).tolist()
+
+
+def test_what_a_guarantee_cannot_go_with_is_said():
+    X, y = rows_of(300, 2)
+    cases = [
+        ({}, "which of the classes"),
+        ({"positive": "bad", "reject_cost": 0.1}, "without reject_cost"),
+        ({"positive": "bad", "calibration": 1.5}, "calibration"),
+        ({"positive": "bad", "guarantee": "recall>=0.999"}, "at least"),
+    ]
+    for more, sentence in cases:
+        model = DecisionClassifier(
+            PlainLogisticRegression(), **{"guarantee": "recall>=0.5", **more}
+        )
+        with pytest.raises(ValueError, match=sentence):
+            model.fit(X, y)

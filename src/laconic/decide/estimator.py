@@ -27,7 +27,10 @@ from laconic.core.decisions import (
     positive_class,
 )
 from laconic.core.explanation import Explanation
+from laconic.data.row_keys import keyed_folds, row_keys
 from laconic.data.scan.scan import Scan
+from laconic.data.tables.columns import Schema
+from laconic.decide.guarantee import GuaranteedThreshold, guaranteed_threshold
 from laconic.decide.metadata import passed_to_fit, rows_of_metadata
 
 
@@ -70,6 +73,16 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         Class shares under which the wrapped model's probabilities are right. None: the weighted
         shares in ``y`` at fit. Say "balanced" for a model trained with
         ``class_weight="balanced"`` or on rows resampled to equal shares.
+    guarantee : str, Guarantee or a list of them, default=None
+        What the decisions of two classes must keep, for instance ``"recall>=0.95"`` or
+        ``["recall>=0.9", "alarms<=100/5000"]``; see
+        :func:`laconic.decide.guarantee.guaranteed_threshold`. Of the thresholds that keep it, the
+        cheapest is taken. Rows that the wrapped model is not fitted on hold the promise.
+    confidence : float, default=0.95
+        Of the guarantee, over the draw of those rows.
+    calibration : float, default=0.25
+        Share of the rows that hold the guarantee; equal rows stay together. With ``prefit`` all
+        rows given to ``fit`` do: they must be rows that the fit has not seen.
     prefit : bool, default=False
         Use ``estimator`` as it is, already fitted. ``fit`` then only reads the class shares of
         ``y``, and ``y`` may be None.
@@ -89,6 +102,12 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     positive_ : class or None
         None when there are more than two classes, or when neither the labels nor ``positive`` say.
     reject_label_ : object
+    guaranteed_ : GuaranteedThreshold or None
+        The threshold that holds the guarantee, on the probability of ``positive_``, and what each
+        promise rests on.
+    rule_costs_ : ndarray of shape (K, K)
+        Costs under which the least expected cost gives the decisions: ``cost_matrix_``, or those
+        of the guaranteed threshold.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -125,6 +144,9 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         positive: Any = None,
         reject_label: Any = "auto",
         train_prior: Any = None,
+        guarantee: Any = None,
+        confidence: float = 0.95,
+        calibration: float = 0.25,
         prefit: bool = False,
     ) -> None:
         self.estimator = estimator
@@ -134,6 +156,9 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.positive = positive
         self.reject_label = reject_label
         self.train_prior = train_prior
+        self.guarantee = guarantee
+        self.confidence = confidence
+        self.calibration = calibration
         self.prefit = prefit
 
     def __sklearn_tags__(self) -> Tags:
@@ -198,7 +223,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             labels, weight = self.estimator_.classes_, X.class_weights()
         elif labels is not None and not self.prefit:
             passed = passed_to_fit(self, sample_weight, fit_params)
-            self.estimator_ = _fit_rows_that_count(self.estimator, X, labels, weight, passed)
+            judges = self._judges(X, labels)
+            held_out = np.zeros(len(labels)) if judges is None else judges.astype(np.float64)
+            counted = (np.ones(len(labels)) if weight is None else weight) * (1.0 - held_out)
+            own = weight if judges is None else counted
+            self.estimator_ = _fit_rows_that_count(self.estimator, X, labels, own, passed)
         elif hasattr(self.estimator, "classes_"):
             self.estimator_ = self.estimator
         else:
@@ -214,7 +243,66 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
                 setattr(self, name, getattr(self.estimator_, name))
         self.train_prior_ = self._class_shares(labels, weight)
         self._read_decision_rule()
+        if self.guarantee is not None:
+            self._promise(X, labels, weight, scanned)
         return self
+
+    def _judges(self, X: Any, labels: NDArray[Any]) -> NDArray[np.bool_] | None:
+        """Rows that hold the guarantee and have no part in the fit."""
+        if self.guarantee is None:
+            return None
+        if not 0.0 < self.calibration < 1.0:
+            raise ValueError(
+                f"calibration must lie strictly between 0 and 1, got {self.calibration!r}."
+            )
+        table = Schema.learn(X, allow_sparse=True).table
+        codes = np.unique(labels, return_inverse=True)[1]
+        fold = keyed_folds(row_keys(table), codes, max(2, round(1.0 / self.calibration)))
+        return np.asarray(fold == 0)
+
+    def _promise(
+        self, X: Any, labels: NDArray[Any] | None, weight: Floats | None, scanned: bool
+    ) -> None:
+        """Find the threshold that holds the guarantee, on rows that the fit has not seen."""
+        if scanned or labels is None:
+            raise ValueError(
+                "guarantee needs labelled rows in memory: give y, or fit from a scan first and "
+                "then use prefit=True with rows that the fit has not seen."
+            )
+        if len(self.classes_) != 2 or self.reject_cost is not None:
+            raise ValueError(
+                "guarantee is for two classes and without reject_cost; for more classes see "
+                "laconic.decide.sets.prediction_sets."
+            )
+        if self.positive_ is None:
+            raise ValueError(
+                f"guarantee: which of the classes {self.classes_.tolist()} is positive? Give "
+                "positive=."
+            )
+        judges = np.ones(len(labels), dtype=bool) if self.prefit else self._judges(X, labels)
+        assert judges is not None
+        if weight is not None:
+            judges = judges & (weight > 0)
+        rows = np.flatnonzero(judges)
+        place = self.classes_.tolist().index(self.positive_)
+        order = [1 - place, place]
+        found = guaranteed_threshold(
+            self.predict_proba(take_rows(X, rows))[:, place],
+            labels[rows] == self.positive_,
+            self.guarantee,
+            costs=self.cost_matrix_[np.ix_(order, order)],
+            confidence=self.confidence,
+        )
+        self.hold(found)
+
+    def hold(self, found: GuaranteedThreshold) -> None:
+        """Decide by a threshold that holds promises from now on."""
+        self.guaranteed_ = found
+        place = self.classes_.tolist().index(self.positive_)
+        self.rule_costs_ = np.zeros((2, 2))
+        self.rule_costs_[place, 1 - place] = 1.0 - found.threshold
+        self.rule_costs_[1 - place, place] = found.threshold
+        self.threshold_ = decision_threshold(self.rule_costs_)
 
     @by_blocks
     def predict_proba(self, X: Any, *, prior: Any = None) -> Floats:
@@ -270,7 +358,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         -------
         ndarray of shape (n,)
         """
-        per_decision = self.expected_costs(X, costs=costs, prior=prior)
+        check_is_fitted(self, "estimator_")
+        if costs is None and self.guaranteed_ is not None:
+            per_decision = expected_costs(self.predict_proba(X, prior=prior), self.rule_costs_)
+        else:
+            per_decision = self.expected_costs(X, costs=costs, prior=prior)
         decisions: NDArray[Any] = self.classes_[per_decision.argmin(axis=1)]
         if self.reject_cost is None:
             return decisions
@@ -328,6 +420,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     def _read_decision_rule(self) -> None:
         self.positive_ = positive_class(self.classes_, self.positive)
         self.cost_matrix_ = cost_matrix(self.costs, self.classes_, positive=self.positive)
+        self.guaranteed_: GuaranteedThreshold | None = None
+        self.rule_costs_ = self.cost_matrix_
         self.prior_ = None if self.prior is None else self._shares(self.prior, "prior")
         if self.prior_ is not None:
             correct_prior(np.ones((1, len(self.classes_))), self._known_train_prior(), self.prior_)

@@ -20,7 +20,7 @@ rows is taken: the promises hold for all of these at once, so choosing among the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -138,6 +138,38 @@ class GuaranteedThreshold:
     """Every threshold from ``lowest`` to ``highest`` that was a candidate holds the promises."""
     cost: float
     promises: tuple[Promise, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers and texts, for a model file."""
+        return {
+            "threshold": self.threshold,
+            "lowest": self.lowest,
+            "highest": self.highest,
+            "cost": self.cost,
+            "promises": [one.to_dict() for one in self.promises],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> GuaranteedThreshold:
+        promises = tuple(
+            Promise(
+                Guarantee(one["measure"], float(one["level"])),
+                float(one["confidence"]),
+                float(one["measured"]),
+                int(one["rows"]),
+                one["measure"] in CONDITIONAL,
+            )
+            for one in data["promises"]
+        )
+        threshold = float(data["threshold"])
+        if not 0.0 < threshold < 1.0:
+            raise ValueError(f"a threshold must lie strictly between 0 and 1, got {threshold}")
+        lowest, highest = float(data["lowest"]), float(data["highest"])
+        return cls(threshold, lowest, highest, float(data["cost"]), promises)
+
+
+CONDITIONAL = ("recall", "false_alarms")
+"""Promises within one class: a moved class mix leaves them as they are."""
 
 
 def rows_needed(level: float, delta: float) -> int:
@@ -320,8 +352,7 @@ def _promise(
         "precision": (positive[alarm].mean() if alarm.any() else np.nan, int(alarm.sum())),
         "cost": (_costs_at(np.array([cut]), score, positive, matrix)[0], len(score)),
     }[one.measure]
-    conditional = one.measure in ("recall", "false_alarms")
-    return Promise(one, confidence, float(measured), rows, conditional)
+    return Promise(one, confidence, float(measured), rows, one.measure in CONDITIONAL)
 
 
 def _why_none(

@@ -217,7 +217,7 @@ def decisions_of(model: Any, raw: Floats, prior: Floats | None = None) -> Ints:
     proba = raw
     if deployed is not None and model.train_prior_ is not None:
         proba = correct_prior(raw, model.train_prior_, deployed)
-    paid = expected_costs(proba, model.cost_matrix_)
+    paid = expected_costs(proba, model.rule_costs_)
     decided = paid.argmin(axis=1)
     if model.reject_cost is not None:
         decided = np.where(paid.min(axis=1) > model.reject_cost, -1, decided)

@@ -29,6 +29,7 @@ from laconic.data.reading.reading import Reading
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import MISSING
 from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.guarantee import GuaranteedThreshold
 from laconic.decide.reference import Reference, decisions_of
 from laconic.export.atomic import write_atomically
 from laconic.kernel.rank_kernel import RankedKernel
@@ -53,7 +54,13 @@ _ENTRIES: dict[str, type | tuple[type, ...]] = {
     "summary": (dict, type(None)),
     "digest": str,
 }
-_OPTIONAL: dict[str, type] = {"reading": dict, "reference": dict, "history": list}
+_OPTIONAL: dict[str, type | tuple[type, ...]] = {
+    "reading": dict,
+    "reference": dict,
+    "history": list,
+    "guarantee": dict,
+    "positive": (str, int, float, bool),
+}
 
 _FORMS: dict[str, Any] = {
     "additive": AdditiveScore,
@@ -126,6 +133,9 @@ def save(
         "certificates": _certificates(inner),
         "summary": None if summary is None else dict(summary),
     }
+    if decision.guaranteed_ is not None:
+        content["guarantee"] = decision.guaranteed_.to_dict()
+        content["positive"] = _plain(decision.positive_)
     if isinstance(schema.reading, Reading):
         content["reading"] = schema.reading.to_dict()
     if reference is not None:
@@ -291,6 +301,10 @@ def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
         _try_out(inner)
     with _part(file, "decision"):
         model = _decision(content["decision"], inner)
+    with _part(file, "guarantee"):
+        if "guarantee" in content:
+            model.positive_ = classes.tolist()[classes.tolist().index(content["positive"])]
+            model.hold(GuaranteedThreshold.from_dict(content["guarantee"]))
     with _part(file, "reference"):
         if "reference" in content:
             model.reference_ = Reference.from_dict(content["reference"])

@@ -212,7 +212,7 @@ def _rule_of(decision: DecisionClassifier) -> DecisionRule:
     rejects = decision.reject_cost is not None
     return DecisionRule(
         labels=tuple(_plain(label) for label in decision.classes_),
-        costs=np.asarray(decision.cost_matrix_, dtype=np.float64),
+        costs=np.asarray(decision.rule_costs_, dtype=np.float64),
         train_prior=decision.train_prior_,
         prior=decision.prior_,
         reject_cost=float(decision.reject_cost) if rejects else None,  # type: ignore[arg-type]

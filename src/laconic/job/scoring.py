@@ -127,7 +127,7 @@ def decide(model: DecisionClassifier, rows: Any) -> tuple[NDArray[np.float64], N
     from laconic.core.decisions import expected_costs
 
     proba = model.predict_proba(rows)
-    costs = expected_costs(proba, model.cost_matrix_)
+    costs = expected_costs(proba, model.rule_costs_)
     decided: NDArray[Any] = model.classes_[costs.argmin(axis=1)]
     if model.reject_cost is not None:
         decided = decided.astype(object)

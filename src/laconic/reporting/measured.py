@@ -133,7 +133,8 @@ def _measure_probabilities(
     proba = raw
     if model.prior_ is not None:
         proba = correct_prior(raw, model.train_prior_, model.prior_)
-    paid = expected_costs(proba, matrix)
+    own_rule = model.guaranteed_ is not None
+    paid = expected_costs(proba, model.rule_costs_ if own_rule else matrix)
     forced = paid.argmin(axis=1)
     decided = forced
     if model.reject_cost is not None:
