@@ -134,6 +134,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     [-1, 0, 1]
     """
 
+    guaranteed_: GuaranteedThreshold | None
+
     def __init__(
         self,
         estimator: Any,
@@ -420,7 +422,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     def _read_decision_rule(self) -> None:
         self.positive_ = positive_class(self.classes_, self.positive)
         self.cost_matrix_ = cost_matrix(self.costs, self.classes_, positive=self.positive)
-        self.guaranteed_: GuaranteedThreshold | None = None
+        self.guaranteed_ = None
         self.rule_costs_ = self.cost_matrix_
         self.prior_ = None if self.prior is None else self._shares(self.prior, "prior")
         if self.prior_ is not None:
