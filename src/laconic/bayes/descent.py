@@ -50,6 +50,8 @@ class DescentRules:
     improvement: float = 1e-4
     relative: bool = True
     """Whether ``improvement`` is a share of the criterion, or nats."""
+    memorised: bool = True
+    """Whether a step is compared with the last value that improved, or with the lowest so far."""
     zero_below: float = 1e-3
 
     def clean(self, w: Floats) -> Floats:
@@ -94,7 +96,7 @@ class MiniBatches:
 
     def value(self, w: Floats, batch: int) -> float:
         past = self.past or self._rows(self._end(batch) - self.depth, self.depth)
-        loss = past.loss(w) * (self.total / past.total_weight())
+        loss = past.loss(w) * (self.total / past.total_weight)
         return self.criterion.value(w, loss)
 
     def slope(self, w: Floats, batch: int) -> Floats:
@@ -102,7 +104,7 @@ class MiniBatches:
         rows = self._rows(self._end(batch) - size, size)
         _, slope = rows.loss_and_slope(w)
         penalty_slope = self.criterion.slope(w, np.zeros_like(w))
-        return slope / rows.total_weight() + penalty_slope / self.total
+        return slope / rows.total_weight + penalty_slope / self.total
 
     def grown(self, factor: float) -> MiniBatches:
         """The same problem by larger batches, at most a whole history."""
@@ -191,10 +193,10 @@ def dgml(
         value = problem.value(kept, batch)
         path.add(kept, value)
         done += 1
-        if rules.improves(value, best):
-            best, failures = value, 0
-        else:
-            failures += 1
+        better = rules.improves(value, best)
+        failures = 0 if better else failures + 1
+        if better or not rules.memorised:
+            best = min(best, value)
     return done
 
 

@@ -111,5 +111,6 @@ class CodedRows:
 
         return np.asarray(self.source.sum(one))
 
+    @cached_property
     def total_weight(self) -> float:
         return float(self.source.sum(lambda block: labels(block)[1].sum()))
