@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from laconic.choose.drawn import drawn_form, drawn_to_fit, form_size
+from laconic.choose.blends import drawn_form, drawn_to_fit, form_size
 from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Table

@@ -1,4 +1,4 @@
-"""The mean of several sums of terms, which is a sum of terms.
+"""The weighted mean of several sums of terms, which is a sum of terms, drawn with few entries.
 
 Terms that read the same columns in the same way become one: two tables of a column are read on the
 cuts of both, two shapes on the knots of both. A line and a table of one column stay two terms.
@@ -6,20 +6,19 @@ cuts of both, two shapes on the knots of both. A line and a table of one column 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.base import clone
 
-from laconic._typing import Floats, Ints
+from laconic._typing import Floats
 from laconic.additive.estimator import SparseAdditiveClassifier
-from laconic.choose.candidates import Candidate
-from laconic.choose.comparison import OperatingCondition, Outcome, price
-from laconic.core.contract import Accepts, TableReader, fit_context
+from laconic.choose.tuning import REACHES
+from laconic.core.compact import bend_places, term_size
+from laconic.core.contract import Accepts, Interval, TableReader, fit_context
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
 from laconic.core.links import Link
@@ -31,8 +30,12 @@ MEAN_LINKS: tuple[Link, ...] = ("logit", "softmax")
 """Links whose scores are log-probabilities up to a constant: their mean is one of the kind."""
 
 
-def mean_form(forms: Sequence[AdditiveScore]) -> AdditiveScore:
-    """(1/n) sum of the scores; its probabilities are the geometric mean of theirs, normalised.
+def mean_form(
+    forms: Sequence[AdditiveScore], weights: Sequence[float] | None = None
+) -> AdditiveScore:
+    """The weighted mean of the scores (weights sum to one; None: equal ones).
+
+    Its probabilities are the geometric mean of theirs, normalised.
 
     >>> from laconic.data.tables.columns import Table
     >>> one = SlotTerm(("x",), (IntervalAxis(np.array([1.0])),), np.array([[0.0], [2.0], [0.0]]))
@@ -48,9 +51,10 @@ def mean_form(forms: Sequence[AdditiveScore]) -> AdditiveScore:
     first = forms[0]
     if any(form.link != first.link or form.classes != first.classes for form in forms):
         raise ValueError("Only scores of the same kind and the same classes have a mean.")
-    share = 1.0 / len(forms)
+    shares = [1.0 / len(forms)] * len(forms) if weights is None else list(weights)
+    pairs = list(zip(forms, shares, strict=True))
     together: list[Term] = []
-    for term in (_scaled(term, share) for form in forms for term in form.terms):
+    for term in (_scaled(term, share) for form, share in pairs for term in form.terms):
         at = next((i for i, own in enumerate(together) if _same_reading(own, term)), None)
         if at is None:
             together.append(term)
@@ -58,10 +62,10 @@ def mean_form(forms: Sequence[AdditiveScore]) -> AdditiveScore:
             together[at] = _sum_of(together[at], term)
     return AdditiveScore(
         first.classes,
-        np.mean([form.intercept for form in forms], axis=0),
+        np.sum([share * form.intercept for form, share in pairs], axis=0),
         tuple(together),
         first.link,
-        smoothing=share * sum(form.smoothing for form in forms),
+        smoothing=sum(share * form.smoothing for form, share in pairs),
     )
 
 
@@ -155,11 +159,76 @@ def _read_along(values: Floats, old: Axis, new: Axis, side: int) -> Floats:
     return np.moveaxis((1.0 - between) * lines[index] + between * lines[after], 0, side)
 
 
-# BlendedClassifier: the mean of small models, still one sum of terms.
+# The same score with fewer entries: fewer bends in a shape, levels that nearly agree joined. Each
+# term moves by at most ``reach`` (in log-odds) at any value of its column, so that the score of a
+# row moves by at most ``reach`` times the number of terms. A path in size: the larger the reach,
+# the shorter the page.
+
+
+def form_size(form: AdditiveScore) -> int:
+    """Entries that a reader must look at."""
+    return sum(term_size(term) for term in form.terms)
+
+
+def drawn_form(form: AdditiveScore, reach: float) -> AdditiveScore:
+    """The form with every shape and table of one column drawn within ``reach``.
+
+    >>> axis = KnotAxis(np.array([0.0, 1.0, 2.0, 3.0]), np.empty(0))
+    >>> values = np.array([[0.0], [0.98], [2.02], [3.0], [0.04]])
+    >>> form = AdditiveScore((0, 1), np.zeros(1), (SlotTerm(("x",), (axis,), values),))
+    >>> drawn = drawn_form(form, 0.05)
+    >>> drawn.terms[0].axes[0].knots.tolist(), drawn.terms[0].values.ravel().tolist()
+    ([0.0, 3.0], [0.0, 3.0, 0.0])
+    """
+    return replace(form, terms=tuple(drawn_term(term, reach) for term in form.terms))
+
+
+def drawn_term(term: Term, reach: float) -> Term:
+    """A shape or table of one column within ``reach``; lines, grids and trees as they are."""
+    if not isinstance(term, SlotTerm) or len(term.axes) > 1:
+        return term
+    axis, values = term.axes[0], np.asarray(term.values)
+    if not isinstance(axis, KnotAxis):
+        return replace(term, values=_joined(values, reach))
+    n = len(axis.knots)
+    kept = bend_places(axis.knots, values[:n], reach)
+    apart = _joined(values[n:], reach)
+    fewer = KnotAxis(axis.knots[kept], axis.specials)
+    return SlotTerm(term.columns, (fewer,), np.vstack([values[kept], apart]))
+
+
+def _joined(values: Floats, reach: float) -> Floats:
+    """Each score's levels that lie within ``reach`` of one number as that number, zero first."""
+    out = np.array(values)
+    for own in out.T:
+        own[np.abs(own) <= reach] = 0.0
+        left = np.unique(own[own != 0.0])
+        while len(left):
+            near = left[left <= left[0] + 2.0 * reach]
+            # levels of both signs are never joined: one of them would change its meaning
+            near = near[np.sign(near) == np.sign(left[0])]
+            own[np.isin(own, near)] = (near[0] + near[-1]) / 2.0
+            left = left[len(near) :]
+    return out
+
+
+def drawn_to_fit(
+    form: AdditiveScore, most: float, reaches: Sequence[float] = REACHES
+) -> tuple[AdditiveScore, float]:
+    """The form at the least reach with at most ``most`` entries (else the largest), and the reach.
+
+    A drawing that spares nothing is left undone: its reach is zero.
+    """
+    drawn, reach = form, 0.0
+    for reach in reaches:
+        drawn = drawn_form(form, reach)
+        if form_size(drawn) <= most:
+            break
+    return (drawn, reach) if form_size(drawn) < form_size(form) else (form, 0.0)
 
 
 class BlendedClassifier(FormPrediction):
-    r"""The mean of the scores of several models, which is one readable score again.
+    r"""The weighted mean of the scores of several models, which is one readable score again.
 
     Every member is a sum of terms, score :math:`s_m(x) = b_m + \sum_t f_{mt}(x)` with log-odds (or
     log-probabilities up to a constant) as its scale. Their mean is a sum of terms too; terms that
@@ -174,13 +243,18 @@ class BlendedClassifier(FormPrediction):
         Classifiers of this library whose score is a sum of terms: PlainLogisticRegression,
         WeightedNaiveBayes, ScorecardClassifier, SparseRulesClassifier (two classes) and
         SparseAdditiveClassifier. None: PlainLogisticRegression and SparseAdditiveClassifier.
+    weights : list of float, default=None
+        Weight of each member, at least 0; they are divided by their sum. None: equal weights.
+    reach : float, default=0.0
+        Every shape and table of one column may move by so much log-odds to be shorter: a shape is
+        drawn with fewer bends, levels that nearly agree become one.
 
     Attributes
     ----------
     estimators_ : list of classifiers
         The members, fitted.
     form_ : AdditiveScore
-        The mean.
+        The mean, drawn within ``reach``.
     objective_, duality_gap_ : float
         Sums over the members, where all of them report one: no other set of members has a sum
         of training criteria that is lower by more than the gap.
@@ -191,7 +265,7 @@ class BlendedClassifier(FormPrediction):
 
     See Also
     --------
-    LaconicClassifier : looks for the best pair by itself.
+    LaconicClassifier : finds members and weights by itself.
 
     Examples
     --------
@@ -207,10 +281,16 @@ class BlendedClassifier(FormPrediction):
 
     _accepts = Accepts(scan=True)
 
-    _parameter_constraints: dict[str, list[Any]] = {"estimators": [list, tuple, None]}
+    _parameter_constraints: dict[str, list[Any]] = {
+        "estimators": [list, tuple, None],
+        "weights": ["array-like", None],
+        "reach": [Interval(Real, 0, None, closed="left")],
+    }
 
-    def __init__(self, estimators: Any = None) -> None:
+    def __init__(self, estimators: Any = None, weights: Any = None, *, reach: float = 0.0) -> None:
         self.estimators = estimators
+        self.weights = weights
+        self.reach = reach
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BlendedClassifier:
@@ -253,13 +333,27 @@ class BlendedClassifier(FormPrediction):
                 )
         return list(self.estimators)
 
+    def _shares(self, n_members: int) -> list[float] | None:
+        if self.weights is None:
+            return None
+        given = np.asarray(self.weights, dtype=np.float64)
+        if given.shape != (n_members,) or not (given >= 0).all() or not 0 < given.sum() < np.inf:
+            raise ValueError(
+                f"weights must hold {n_members} numbers >= 0, one for each of the estimators and "
+                f"not all zero, got {self.weights!r}."
+            )
+        return [float(share) for share in given / given.sum()]
+
     def _can_scan(self) -> bool:
         return all(member._can_scan() for member in self._members())
 
     @classmethod
-    def of(cls, fitted: Sequence[Any]) -> BlendedClassifier:
+    def of(
+        cls, fitted: Sequence[Any], weights: Sequence[float] | None = None, reach: float = 0.0
+    ) -> BlendedClassifier:
         """The mean of models that are fitted already, on the same columns and classes."""
-        model = cls([clone(member) for member in fitted])
+        given = None if weights is None else [float(weight) for weight in weights]
+        model = cls([clone(member) for member in fitted], given, reach=reach)
         model.schema_ = fitted[0].schema_
         model._publish_names()
         model.classes_ = fitted[0].classes_
@@ -273,13 +367,14 @@ class BlendedClassifier(FormPrediction):
             # a member is fitted on a table, which has names even where the user's X has none
             member.schema_ = self.schema_
             member._publish_names()
-        self.form_ = mean_form([summed_form(member) for member in fitted])
+        whole = mean_form([summed_form(member) for member in fitted], self._shares(len(fitted)))
+        self.form_ = drawn_form(whole, self.reach) if self.reach else whole
         for name in ("objective_", "duality_gap_"):
             own = [getattr(member, name, None) for member in fitted]
-            told = [float(value) for value in own if value is not None and np.ndim(value) == 0]
+            known = [float(value) for value in own if value is not None and np.ndim(value) == 0]
             self.__dict__.pop(name, None)
-            if len(told) == len(fitted):
-                setattr(self, name, sum(told))
+            if len(known) == len(fitted):
+                setattr(self, name, sum(known))
 
 
 def summed_form(model: Any) -> AdditiveScore:
@@ -292,67 +387,3 @@ def summed_form(model: Any) -> AdditiveScore:
             f"are log-odds or log-probabilities, and {kind}."
         )
     return form
-
-
-# Means of two candidates, judged on the held-out rows that their members were judged on.
-#
-# The mean of two sums of terms is a sum of terms (:mod:`laconic.choose.blends`). Its held-out
-# probabilities follow from those of its members, so that every pair is compared at no cost.
-
-
-def blended_outcomes(
-    outcomes: Sequence[Outcome],
-    y: Ints,
-    weight: Floats,
-    condition: OperatingCondition,
-    largest: float,
-) -> list[Outcome]:
-    """The mean of every two complete candidates that together have at most ``largest`` entries."""
-    able = [out for out in outcomes if out.complete and out.link in MEAN_LINKS]
-    able = [out for out in able if out.raw is not None and out.size <= largest]
-    found = []
-    for one, other in combinations(able, 2):
-        if one.link == other.link and one.size + other.size <= largest:
-            blend = _mean_of(one, other)
-            price(blend, y, weight, condition)
-            found.append(blend)
-    return found
-
-
-def _mean_of(one: Outcome, other: Outcome) -> Outcome:
-    tiny = np.finfo(np.float64).tiny
-    assert one.raw is not None
-    assert other.raw is not None
-    # a row that one of the two was not asked about (NaN) stays unknown
-    logs = np.log(np.maximum(one.raw, tiny)) + np.log(np.maximum(other.raw, tiny))
-    raw = softmax(logs / 2.0, axis=1)
-    smoothing = (one.smoothing + other.smoothing) / 2.0
-    proba = (raw + smoothing / raw.shape[1]) / (1.0 + smoothing)
-    members = (one, other)
-    columns = one.columns | other.columns
-    return Outcome(
-        Candidate(
-            " + ".join(out.candidate.name for out in members),
-            BlendedClassifier([out.candidate.model for out in members]),
-        ),
-        proba,
-        np.full(len(proba), np.nan),
-        raw=raw,
-        link=one.link,
-        smoothing=smoothing,
-        columns=columns,
-        members=members,
-        fit_seconds=one.fit_seconds + other.fit_seconds,
-        sizes=[one.size + other.size],
-        variables=[float(len(columns))],
-        gaps=one.gaps + other.gaps,
-        note="mean",
-        complete=True,
-    )
-
-
-def fitted_blend(blend: Outcome, fit: Callable[[Any], Any]) -> BlendedClassifier:
-    """The chosen mean on all rows: members that are fitted there already are not fitted again."""
-    return BlendedClassifier.of(
-        [fit(out.candidate.model) if out.fitted is None else out.fitted for out in blend.members]
-    )

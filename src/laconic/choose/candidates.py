@@ -1,4 +1,4 @@
-"""The models that the main job compares, from short to long."""
+"""The models that the main job compares, in the order of what they promise for their time."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Candidate:
     ``decides`` says that ``predict_proba`` holds probabilities of decisions (the minimax rule)
     and not of classes. ``own_folds`` models have a parameter ``cv`` and keep the probabilities of
     held-out rows (``held_out_proba_``): one fit tells all. The others give up after two folds when
-    they are behind. A model that would be the same as another one is left out: ``unless_single``
+    they cannot matter. A model that would be the same as another one is left out: ``unless_single``
     names the candidate whose terms must not all be of one column. What is not ``by_default`` runs
-    only when it is named.
+    only when it is named: in a committee of the others it changed nothing (docs/main_job.md).
     """
 
     name: str
@@ -53,10 +53,6 @@ def auto_candidates(
     landmarks = LANDMARKS if n_rows > MOST_KERNEL_ROWS else None
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     made = [
-        Candidate("logistic", PlainLogisticRegression()),
-        Candidate("bayes", WeightedNaiveBayes(**shared)),
-        Candidate("scorecard", ScorecardClassifier(**shared)),
-        Candidate("votes", CqBoostClassifier(proba="calibrated", random_state=seed)),
         Candidate("additive", SparseAdditiveClassifier(**shared), own_folds=True),
         Candidate(
             "additive-single",
@@ -64,6 +60,7 @@ def auto_candidates(
             own_folds=True,
             unless_single="additive",
         ),
+        Candidate("logistic", PlainLogisticRegression()),
         Candidate(
             "rules",
             SparseRulesClassifier(random_state=seed),
@@ -72,21 +69,28 @@ def auto_candidates(
         ),
         Candidate("kernel", RankKernelClassifier(landmarks=landmarks, random_state=seed)),
         Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared)),
-        Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared)),
+        Candidate("bayes", WeightedNaiveBayes(**shared), by_default=False),
+        Candidate("scorecard", ScorecardClassifier(**shared), by_default=False),
+        Candidate(
+            "votes", CqBoostClassifier(proba="calibrated", random_state=seed), by_default=False
+        ),
+        Candidate("bayes-built", WeightedNaiveBayes(trees=10, **shared), by_default=False),
         Candidate(
             "forest-votes",
             CqBoostClassifier(ForestVoters(n_trees=TREES), proba="calibrated", random_state=seed),
+            by_default=False,
         ),
         Candidate(
             "minimax",
             MinimaxClassifier(costs, prior_bounds, cv=None, random_state=seed),
             decides=True,
+            by_default=prior_bounds is not None,
         ),
     ]
     zone = decision_zone(costs)
     if zone is not None:
         lines = ScorecardClassifier("lines", zone=zone, **shared)
-        made.insert(1, Candidate("gray-zone", lines))
+        made.insert(6, Candidate("gray-zone", lines, by_default=False))
     return made
 
 
@@ -98,25 +102,8 @@ def decision_zone(costs: Floats) -> tuple[float, float] | None:
     return gray_zone(threshold, ZONE_WIDTH) if 0 < threshold < 1 else None
 
 
-BLENDS = "blends"
-"""Named among the candidates, it adds the means of two of them."""
-
-
-def without_blends(given: Any) -> tuple[Any, bool]:
-    """The candidates that are fitted, and whether means of two of them are compared too."""
-    if isinstance(given, str):
-        return given, given == "auto"
-    if isinstance(given, Sequence) and BLENDS in given:
-        rest = [name for name in given if name != BLENDS]
-        if len(rest) < 2:
-            raise ValueError(f"candidates names {BLENDS!r}, which needs two other models at least.")
-        return rest, True
-    return given, False
-
-
 def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
     """ "auto", names of the automatic ones, or a mapping from name to classifier."""
-    given, _ = without_blends(given)
     if isinstance(given, str) and given == "auto":
         return [candidate for candidate in auto if candidate.by_default]
     if isinstance(given, Mapping):
@@ -132,8 +119,7 @@ def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(
-            f"candidates names {unknown[0]!r}; the models offered here are {', '.join(known)}, and "
-            f"{BLENDS} for the means of two of them."
+            f"candidates names {unknown[0]!r}; the models offered here are {', '.join(known)}."
         )
     return [known[name] for name in given]
 

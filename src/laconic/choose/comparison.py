@@ -1,27 +1,21 @@
-"""Candidates compared on rows that they were not fitted on, at the price of their decisions."""
+"""What held-out rows say of a candidate: cost of its decisions, losses, the table of all."""
 
 from __future__ import annotations
 
-import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 
 from laconic._typing import Floats, Ints
+from laconic.choose.blends import drawn_to_fit, form_size
 from laconic.choose.candidates import Candidate
-from laconic.choose.tuning import BEHIND, RACE_FOLDS
+from laconic.choose.tailored import decision_costs, tailored_losses
+from laconic.choose.tuning import CONCENTRATION
 from laconic.core.compact import additive_form, model_size, variables_of
-from laconic.core.contract import TableReader, Training, take_rows
-from laconic.core.decisions import correct_prior, expected_costs
-from laconic.core.links import probabilities
-from laconic.core.progress import Deadline
+from laconic.core.decisions import correct_prior
 from laconic.minimax.criterion import PosteriorLaws
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
@@ -37,9 +31,9 @@ class OperatingCondition:
 
     costs: Floats
     train_prior: Floats
-    prior: Floats | None
-    box: PriorBox | None
-    reject_cost: float | None
+    prior: Floats | None = None
+    box: PriorBox | None = None
+    reject_cost: float | None = None
 
     def deployed(self, proba: Floats, weight: Floats) -> Floats | None:
         """The prior to decide with: the one given, or the least favourable one of the box."""
@@ -49,15 +43,13 @@ class OperatingCondition:
         found = solve_minimax(matched.laws(proba, weight), self.costs, self.box)
         return np.asarray(found.point)
 
+    def at_deployment(self, proba: Floats, prior: Floats | None) -> Floats:
+        """Probabilities at the class mix that decisions are made in."""
+        return proba if prior is None else correct_prior(proba, self.train_prior, prior)
+
     def row_costs(self, proba: Floats, y: Ints, prior: Floats | None) -> Floats:
         """Cost of the cheapest decision of each row, the truth being ``y``."""
-        if prior is not None:
-            proba = correct_prior(proba, self.train_prior, prior)
-        expected = expected_costs(proba, self.costs)
-        paid = self.costs[y, expected.argmin(axis=1)]
-        if self.reject_cost is None:
-            return np.asarray(paid)
-        return np.where(expected.min(axis=1) > self.reject_cost, self.reject_cost, paid)
+        return decision_costs(self.at_deployment(proba, prior), y, self.costs, self.reject_cost)
 
     def mix(self, risks: Floats) -> Floats:
         """The class shares that class risks are averaged with."""
@@ -71,7 +63,8 @@ class Outcome:
     """What held-out rows say about one candidate.
 
     ``raw`` are the held-out probabilities before the smoothing of the model's form, whose link,
-    smoothing and columns are kept beside them; a mean of two candidates names its ``members``.
+    smoothing and columns are kept beside them; ``pages`` are the sizes of the form once drawn. A
+    weighted mean of candidates names its ``members`` and their ``weights``.
     """
 
     candidate: Candidate
@@ -82,8 +75,11 @@ class Outcome:
     smoothing: float = 0.0
     columns: frozenset[str] = frozenset()
     members: tuple[Outcome, ...] = ()
+    weights: tuple[float, ...] = ()
     fit_seconds: float = 0.0
+    one_fit_seconds: float = 0.0
     sizes: list[float] = field(default_factory=list)
+    pages: list[float] = field(default_factory=list)
     variables: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     prior: Floats | None = None
@@ -91,237 +87,157 @@ class Outcome:
     note: str = ""
     complete: bool = False
 
+    @classmethod
+    def empty(cls, candidate: Candidate, n_rows: int, n_classes: int, note: str = "") -> Outcome:
+        nothing = np.full((n_rows, n_classes), np.nan)
+        return cls(candidate, nothing, nothing[:, 0].copy(), note=note)
+
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
     @property
     def size(self) -> float:
         return float(np.median(self.sizes)) if self.sizes else float("nan")
 
+    @property
+    def page(self) -> float:
+        """Entries of the drawn form; infinite for a model without one."""
+        return float(np.median(self.pages)) if self.pages else float("inf")
+
+    def note_model(self, fitted: Any, most: float) -> None:
+        """Size, columns and certificate of one fit; ``most`` entries are a page."""
+        self.sizes.append(model_size(fitted))
+        self.variables.append(variables_of(fitted))
+        form = additive_form(fitted)
+        if form is not None:
+            self.link, self.smoothing = form.link, form.smoothing
+            self.columns = self.columns | set(form.columns)
+            self.pages.append(float(form_size(drawn_to_fit(form, most)[0])))
+        gap, value = getattr(fitted, "duality_gap_", None), getattr(fitted, "objective_", None)
+        if gap is not None:
+            scale = 1.0 if value is None else max(abs(float(np.sum(value))), 1e-300)
+            self.gaps.append(float(np.sum(gap)) / scale)
+
 
 @dataclass(frozen=True)
-class Rows:
-    """Training rows as the library reads them, and as they were given."""
+class Judge:
+    """Held-out rows, their true classes and weights, and what decisions about them cost."""
 
-    training: Training
-    raw: Any
-    weighted: bool
+    y: Ints
+    weight: Floats
+    condition: OperatingCondition
 
-    def fit(self, model: Any, places: Ints | None, classes: NDArray[Any]) -> Any:
-        whole = places is None or len(places) == self.training.n_rows
-        at = slice(None) if whole else places
-        given = {"sample_weight": self.training.weight[at]} if self.weighted else {}
-        return clone(model).fit(self.take(model, None if whole else places),
-                                classes[self.training.y[at]], **given)  # fmt: skip
+    def price(self, out: Outcome) -> Outcome:
+        """What the decisions cost, at the class mix they are meant for."""
+        seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
+        if not len(seen):
+            return out
+        if out.candidate.decides:
+            paid = out.proba[seen] * self.condition.costs[self.y[seen]]
+            out.row_cost[seen] = paid.sum(axis=1)
+            return out
+        out.prior = self.condition.deployed(out.proba[seen], self.weight[seen])
+        out.row_cost[seen] = self.condition.row_costs(out.proba[seen], self.y[seen], out.prior)
+        return out
 
-    def take(self, model: Any, places: Ints | None) -> Any:
-        if isinstance(model, TableReader):
-            return self.training.table if places is None else self.training.table[places]
-        return self.raw if places is None else take_rows(self.raw, places)
+    def tailored(self, out: Outcome) -> Floats:
+        """Loss of each row that looks at probabilities near the decision; NaN where not seen."""
+        if out.candidate.decides:
+            return out.row_cost
+        losses = np.full(len(self.y), np.nan)
+        seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
+        proba = self.condition.at_deployment(out.proba[seen], out.prior)
+        losses[seen] = tailored_losses(
+            proba, self.y[seen], self.condition.costs, CONCENTRATION, self.condition.reject_cost
+        )
+        return losses
 
+    def class_risks(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Mean of the rows of each class, and the variance of that mean.
 
-def class_risks(row_cost: Floats, y: Ints, weight: Floats, n_classes: int) -> tuple[Floats, Floats]:
-    """Mean cost of the rows of each class, and the variance of that mean.
+        A class without a priced row has risk zero: nothing is known to speak against it.
+        """
+        n_classes = len(self.condition.costs)
+        risk, variance = np.zeros(n_classes), np.zeros(n_classes)
+        for k in range(n_classes):
+            own = (self.y == k) & np.isfinite(rows)
+            total = self.weight[own].sum()
+            if total > 0:
+                risk[k] = self.weight[own] @ rows[own] / total
+                variance[k] = (self.weight[own] ** 2) @ (rows[own] - risk[k]) ** 2 / total**2
+        return risk, variance
 
-    A class without a priced row has risk zero: nothing is known to speak against it.
-    """
-    risk, variance = np.zeros(n_classes), np.zeros(n_classes)
-    for k in range(n_classes):
-        own = (y == k) & np.isfinite(row_cost)
-        total = weight[own].sum()
-        if total > 0:
-            risk[k] = weight[own] @ row_cost[own] / total
-            variance[k] = (weight[own] ** 2) @ (row_cost[own] - risk[k]) ** 2 / total**2
-    return risk, variance
+    def mean(self, rows: Floats) -> tuple[float, float]:
+        """Mean over the class mix of deployment, and its standard error."""
+        risk, variance = self.class_risks(rows)
+        mix = self.condition.mix(risk)
+        return float(mix @ risk), float(np.sqrt(mix**2 @ variance))
 
+    def paired(self, one: Floats, other: Floats) -> tuple[float, float]:
+        """Mean difference on the rows that both have priced, and its standard error."""
+        gap = one - other
+        own = np.where(np.isfinite(gap), one, np.nan)
+        mix = self.condition.mix(self.class_risks(own)[0])
+        risk, variance = self.class_risks(gap)
+        return float(mix @ risk), float(np.sqrt(mix**2 @ variance))
 
-def run_candidate(
-    candidate: Candidate,
-    rows: Rows,
-    folds: Sequence[tuple[Ints, Ints]],
-    classes: NDArray[Any],
-    condition: OperatingCondition,
-    best: Outcome | None,
-    deadline: Deadline,
-) -> Outcome:
-    """Decide the rows of every fold without having seen them, and price the decisions."""
-    shape = (rows.training.n_rows, len(classes))
-    out = Outcome(candidate, np.full(shape, np.nan), np.full(shape[0], np.nan))
-    start = time.perf_counter()
-    with warnings.catch_warnings():
-        # a fold that stops short is told in the table; the refit of the chosen model warns
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        if candidate.own_folds and folds:
-            out.fitted = rows.fit(clone(candidate.model).set_params(cv=folds), None, classes)
-            out.fitted.set_params(cv=candidate.model.cv)
-            if out.fitted.held_out_proba_ is not None:
-                out.proba = out.fitted.held_out_proba_
-            _note_model(out, out.fitted)
-            out.raw = out.proba
-            out.complete = True
-        else:
-            _run_folds(out, rows, folds, classes, condition, best, deadline)
-    out.fit_seconds = time.perf_counter() - start
-    price(out, rows.training.y, rows.training.weight, condition)
-    return out
+    def cheapest(self, outcomes: Sequence[Outcome]) -> Outcome:
+        """The complete outcome of least cost; if none is, the one with most rows priced."""
+        complete = [out for out in outcomes if out.complete]
+        if not complete:
+            return max(outcomes, key=lambda out: int(np.isfinite(out.row_cost).sum()))
+        return min(complete, key=lambda out: self.mean(out.row_cost)[0])
 
+    def log_losses(self, out: Outcome) -> Floats:
+        """-ln p of the class of each row; NaN for rows that no fold held out."""
+        p = out.proba[np.arange(len(self.y)), self.y]
+        # a class absent from a fold's training rows has probability zero there
+        return np.asarray(-np.log(np.maximum(p, np.finfo(float).eps)))
 
-def _run_folds(
-    out: Outcome,
-    rows: Rows,
-    folds: Sequence[tuple[Ints, Ints]],
-    classes: NDArray[Any],
-    condition: OperatingCondition,
-    best: Outcome | None,
-    deadline: Deadline,
-) -> None:
-    model, y = out.candidate.model, rows.training.y
-    for number, (train, test) in enumerate(folds):
-        if deadline.passed():
-            out.note = "time_budget ended before the last fold"
-            return
-        if len(np.unique(y[train])) < 2:
-            continue
-        fitted = rows.fit(model, train, classes)
-        given = rows.take(model, test)
-        said = np.asarray(fitted.predict_proba(given), dtype=np.float64)
-        _note_model(out, fitted)
-        own = np.ix_(test, np.searchsorted(classes, fitted.classes_))
-        out.proba[test] = 0.0
-        out.proba[own] = said
-        if out.link is not None:
-            out.raw = np.full_like(out.proba, np.nan) if out.raw is None else out.raw
-            out.raw[test] = 0.0
-            out.raw[own] = _unsmoothed(fitted, given) if out.smoothing else said
-        if number + 1 == RACE_FOLDS < len(folds) and _behind(
-            out, best, y, rows.training.weight, condition
-        ):
-            out.note = f"{RACE_FOLDS} folds"
-            return
-    out.complete = True
+    def log_loss(self, out: Outcome) -> float:
+        """Mean over the rows as they are; NaN for rules that say no probabilities."""
+        losses = self.log_losses(out)
+        seen = np.isfinite(losses)
+        if out.candidate.decides or not seen.any():
+            return float("nan")
+        return float(np.average(losses[seen], weights=self.weight[seen]))
 
+    def auc(self, out: Outcome) -> float:
+        """Area under the curve; the mean over classes against the rest when there are several."""
+        seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
+        n_classes = out.proba.shape[1]
+        areas = []
+        for k in [1] if n_classes == 2 else range(n_classes):
+            truth, p = self.y[seen] == k, out.proba[seen, k]
+            if not out.candidate.decides and truth.any() and not truth.all():
+                areas.append(roc_auc_score(truth, p, sample_weight=self.weight[seen]))
+        return float(np.mean(areas)) if areas else float("nan")
 
-def _unsmoothed(fitted: Any, table: Any) -> Floats:
-    return probabilities(fitted.form_.score(table), fitted.form_.link)
+    def table(self, outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+        """The comparison as columns; costs at the class mix of deployment, or the worst of it."""
+        best = self.cheapest(outcomes)
+        rows = [self._row(out, best) for out in outcomes]
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
-
-def _note_model(out: Outcome, fitted: Any) -> None:
-    out.sizes.append(model_size(fitted))
-    out.variables.append(variables_of(fitted))
-    form = additive_form(fitted)
-    if form is not None:
-        out.link, out.smoothing = form.link, form.smoothing
-        out.columns = out.columns | set(form.columns)
-    gap, value = getattr(fitted, "duality_gap_", None), getattr(fitted, "objective_", None)
-    if gap is not None:
-        scale = 1.0 if value is None else max(abs(float(np.sum(value))), 1e-300)
-        out.gaps.append(float(np.sum(gap)) / scale)
-
-
-def price(out: Outcome, y: Ints, weight: Floats, condition: OperatingCondition) -> None:
-    """What the decisions of the held-out rows cost, at the class mix they are meant for."""
-    seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
-    if not len(seen):
-        return
-    if out.candidate.decides:
-        out.row_cost[seen] = (out.proba[seen] * condition.costs[y[seen]]).sum(axis=1)
-        return
-    out.prior = condition.deployed(out.proba[seen], weight[seen])
-    out.row_cost[seen] = condition.row_costs(out.proba[seen], y[seen], out.prior)
-
-
-def _behind(
-    out: Outcome, best: Outcome | None, y: Ints, weight: Floats, condition: OperatingCondition
-) -> bool:
-    if best is None:
-        return False
-    price(out, y, weight, condition)
-    difference, error = paired(out, best, y, weight, condition)
-    return difference > BEHIND * error
-
-
-def paired(
-    one: Outcome, other: Outcome, y: Ints, weight: Floats, condition: OperatingCondition
-) -> tuple[float, float]:
-    """Difference of the mean costs on the rows that both have priced, and its standard error."""
-    n_classes = len(condition.costs)
-    gap = one.row_cost - other.row_cost
-    own = np.where(np.isfinite(gap), one.row_cost, np.nan)
-    mix = condition.mix(class_risks(own, y, weight, n_classes)[0])
-    risk, variance = class_risks(gap, y, weight, n_classes)
-    return float(mix @ risk), float(np.sqrt(mix**2 @ variance))
-
-
-def table_of(
-    outcomes: Sequence[Outcome], y: Ints, weight: Floats, condition: OperatingCondition
-) -> dict[str, list[Any]]:
-    """The comparison as columns; costs at the class mix of deployment (or the worst of the box)."""
-    best = cheapest(outcomes, y, weight, condition)
-    columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-    for out in outcomes:
-        risk, variance = class_risks(out.row_cost, y, weight, len(condition.costs))
-        mix = condition.mix(risk)
+    def _row(self, out: Outcome, best: Outcome) -> dict[str, Any]:
         priced = bool(np.isfinite(out.row_cost).any())
-        behind = paired(out, best, y, weight, condition) if priced else (np.nan, np.nan)
-        row = {
-            "candidate": out.candidate.name,
-            "cost": float(mix @ risk) if priced else np.nan,
-            "cost_se": float(np.sqrt(mix**2 @ variance)) if priced else np.nan,
-            "behind": behind[0],
-            "behind_se": behind[1],
-            "worst_class_risk": float(risk.max()) if priced else np.nan,
-            "log_loss": np.nan if out.candidate.decides else log_loss_of(out, y, weight),
-            "auc": np.nan if out.candidate.decides else auc_of(out, y, weight),
+        nothing = (float("nan"), float("nan"))
+        cost, cost_se = self.mean(out.row_cost) if priced else nothing
+        behind, behind_se = self.paired(out.row_cost, best.row_cost) if priced else nothing
+        return {
+            "candidate": out.name,
+            "cost": cost,
+            "cost_se": cost_se,
+            "behind": behind,
+            "behind_se": behind_se,
+            "worst_class_risk": self.class_risks(out.row_cost)[0].max() if priced else np.nan,
+            "tailored_loss": self.mean(self.tailored(out))[0] if priced else np.nan,
+            "log_loss": self.log_loss(out),
+            "auc": self.auc(out),
             "size": out.size,
             "variables": float(np.median(out.variables)) if out.variables else np.nan,
             "fit_seconds": out.fit_seconds,
             "certificate": max(out.gaps) if out.gaps else np.nan,
             "note": out.note,
         }
-        for name in _COLUMNS:
-            columns[name].append(row[name])
-    return columns
-
-
-_COLUMNS = (
-    "candidate", "cost", "cost_se", "behind", "behind_se", "worst_class_risk", "log_loss", "auc",
-    "size", "variables", "fit_seconds", "certificate", "note",
-)  # fmt: skip
-
-
-def cheapest(
-    outcomes: Sequence[Outcome], y: Ints, weight: Floats, condition: OperatingCondition
-) -> Outcome:
-    """The complete outcome of least cost; if none is complete, the one with most rows priced."""
-    complete = [out for out in outcomes if out.complete]
-    if not complete:
-        return max(outcomes, key=lambda out: int(np.isfinite(out.row_cost).sum()))
-
-    def cost(out: Outcome) -> float:
-        risk, _ = class_risks(out.row_cost, y, weight, len(condition.costs))
-        return float(condition.mix(risk) @ risk)
-
-    return min(complete, key=cost)
-
-
-def log_losses(out: Outcome, y: Ints) -> Floats:
-    """-ln p of the class of each row; zero for rows that no fold held out."""
-    p = out.proba[np.arange(len(y)), y]
-    # a class absent from a fold's training rows has probability zero there
-    return np.asarray(-np.log(np.clip(np.where(np.isnan(p), 1.0, p), np.finfo(float).eps, 1.0)))
-
-
-def log_loss_of(out: Outcome, y: Ints, weight: Floats) -> float:
-    seen = np.isfinite(out.proba[:, 0])
-    if not seen.any():
-        return float("nan")
-    return float(np.average(log_losses(out, y)[seen], weights=weight[seen]))
-
-
-def auc_of(out: Outcome, y: Ints, weight: Floats) -> float:
-    """Area under the curve; the mean over classes against the rest when there are several."""
-    seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
-    n_classes = out.proba.shape[1]
-    areas = []
-    for k in [1] if n_classes == 2 else range(n_classes):
-        truth = y[seen] == k
-        if truth.any() and not truth.all():
-            areas.append(roc_auc_score(truth, out.proba[seen, k], sample_weight=weight[seen]))
-    return float(np.mean(areas)) if areas else float("nan")

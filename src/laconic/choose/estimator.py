@@ -1,8 +1,9 @@
-"""LaconicClassifier: from a table and costs to the smallest model that is good enough."""
+"""LaconicClassifier: from a table and costs to one page that decides as well as all models can."""
 
 from __future__ import annotations
 
-import warnings
+import time as clocks
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, cast
@@ -13,26 +14,16 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.choose.blends import blended_outcomes, fitted_blend
-from laconic.choose.candidates import Candidate, auto_candidates, read_candidates, without_blends
-from laconic.choose.comparison import (
-    OperatingCondition,
-    Outcome,
-    Rows,
-    cheapest,
-    log_losses,
-    paired,
-    run_candidate,
-    table_of,
-)
-from laconic.choose.tuning import (
-    CHOICE_ROWS,
-    FOR_A_PAGE,
-    FOR_SIZE,
-    PAGE,
-    SHARE_FOR_COMPARISON,
-)
-from laconic.core.compact import model_size, variables_of
+from laconic.choose.blends import BlendedClassifier, drawn_to_fit
+from laconic.choose.budget import Budget
+from laconic.choose.candidates import Candidate, auto_candidates, read_candidates
+from laconic.choose.committee import Committee
+from laconic.choose.comparison import Judge, OperatingCondition, Outcome
+from laconic.choose.race import Race, Rows
+from laconic.choose.reported import Estimate
+from laconic.choose.rule import Decided, Rule, decide
+from laconic.choose.tuning import CHOICE_ROWS, PAGE, TOLERANCE
+from laconic.core.compact import additive_form, model_size, variables_of
 from laconic.core.contract import (
     Accepts,
     Interval,
@@ -47,7 +38,7 @@ from laconic.core.decisions import class_prior, cost_matrix, positive_class
 from laconic.core.drawing import frame_of
 from laconic.core.explanation import Explanation
 from laconic.core.folds import folds_of, seed_of
-from laconic.core.progress import Deadline, report_step
+from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
 from laconic.data.scan.scan import Scan
 from laconic.data.source import one_blas_thread
@@ -57,17 +48,17 @@ from laconic.minimax.prior_box import PriorBox
 
 
 class LaconicClassifier(TableClassifier):
-    """A model on one page whose decisions cost no more than the best, within one standard error.
+    """One page whose decisions cost no more than those of the best committee, or nearly.
 
-    Candidates of every family are fitted on folds; their held-out decisions are priced with
-    ``costs``, at the class mix of deployment. Means of two candidates that together fit on a page
-    (300 entries) are candidates too: the mean of two sums of terms is a sum of terms. Those that
-    fit on a page and are not dearer than the cheapest one by more than one standard error *of the
-    difference on the same rows* are preferred; of these, the best in log loss (the smallest, where
-    they cannot be told apart) is kept, fitted on all rows and wrapped in the decision layer. Where
-    no page is good enough, the smallest within one error in cost and in log loss is kept.
-    :mod:`laconic.core.compact` says what size means, for all families alike. Mixed
-    columns and missing values need no preparation.
+    Candidates of every family are fitted on folds. Those whose forms fit on a page are averaged
+    with weights found by one convex problem on the held-out rows (log loss, shrunk to the additive
+    model, certified): the weighted mean of sums of terms is a sum of terms again. The page is
+    fitted on all rows, its shapes are drawn with as few bends as stay within 0.05 of log-odds, and
+    it is wrapped in the decision layer. The same problem on all candidates, whatever their size, is
+    the *committee*: ``price_of_readability_`` is what the page costs more than it, and
+    ``reported_cost_`` is corrected for the choice.
+    :mod:`laconic.core.compact` says what size means, for all families alike. Mixed columns and
+    missing values need no preparation.
 
     Parameters
     ----------
@@ -85,19 +76,29 @@ class LaconicClassifier(TableClassifier):
     reject_cost : float, default=None
         Cost of abstaining. None: never abstain.
     candidates : "auto", list of str or dict, default="auto"
-        "auto" compares "logistic", "gray-zone" (two classes), "bayes", "scorecard", "votes",
-        "additive", "additive-single", "rules" (up to 5,000 rows), "kernel", "scorecard-built",
-        "bayes-built", "forest-votes" and "minimax", and means of two of them (see
-        :class:`BlendedClassifier`). A list names some of them, with "blends" for the means; a dict
-        from name to classifier brings others.
-    selection : {"1se", "best"}, default="1se"
-        A page, then the best informed on it, as said above; or the cheapest.
+        "auto" compares "additive", "additive-single", "logistic", "rules" (up to 5,000 rows),
+        "kernel", "scorecard-built" and, with ``prior_bounds``, "minimax". A list names some of
+        these and of "bayes", "scorecard", "gray-zone" (two classes), "votes", "bayes-built" and
+        "forest-votes", tried in the order given; a dict from name to classifier brings others.
+    readable : bool, default=True
+        False keeps the committee itself: no form, no SQL, no model file.
+    max_size : int, default=300
+        Most entries of a readable model.
+    tolerance : float, default=0.01
+        The additive model alone is kept where its held-out loss is above that of the weighted mean
+        by at most this share, if it is shorter.
+    teach : bool, default=False
+        The additive model is also fitted to labels softened by the committee's held-out
+        probabilities, and kept so where rows that neither has seen say that it helped. Up to 2,500
+        rows, and three times the time; on the halves of docs/main_job.md the weighted mean gained
+        nothing more by it.
     time_budget : float, default=None
-        Seconds. No fold is started after 70 % of them; the best model so far is then fitted.
+        Seconds. Candidates are tried in the order above, each only if fits on fewer rows say that
+        it ends in time; a table too large for the first is sampled.
     cv : int, splitter or iterable, default=5
         A number keeps equal rows in the same fold.
     n_jobs : int, default=None
-        Passed to the candidates. Does not change the result.
+        Folds that run at the same time. Does not change the result.
     random_state : int, RandomState or None, default=None
         Seed of the folds and of the candidates that draw. None: folds follow from the rows' values
         and draws from a fixed seed, so that the same table gives the same model.
@@ -112,16 +113,22 @@ class LaconicClassifier(TableClassifier):
     reading_ : Reading or None
         How the columns were read, and one sentence for each of them.
     comparison_ : frame
-        One row for each candidate: "candidate", "cost" with its standard error, how far it is
-        "behind" the cheapest, "worst_class_risk", "log_loss", "auc", "size", "variables",
-        "fit_seconds", "certificate" (largest relative duality gap), "chosen" and a "note". A
-        pandas frame when pandas is installed, else a dict of columns.
+        One row for each candidate, the "committee" and the page: "candidate", "cost" with its
+        standard error, how far it is "behind" the cheapest, "worst_class_risk", "tailored_loss",
+        "log_loss", "auc", "size", "variables", "fit_seconds", "certificate" (largest relative
+        duality gap), "chosen" and a "note". A pandas frame when pandas is installed, else a dict
+        of columns.
     candidate_ : str
-        Name of the chosen one.
+        Name of what was kept; members of a weighted mean by decreasing weight.
+    reported_cost_ : Estimate
+        Cost of a decision about a new row, corrected for the choice: ``value``, ``error``, and
+        ``low`` and ``high``, which hold the true cost nine times in ten.
+    price_of_readability_ : Estimate
+        How much more that is than the cost of the committee.
     decision_ : DecisionClassifier
-        The chosen model inside the decision layer (a :class:`MinimaxClassifier` decides itself).
+        The kept model inside the decision layer (a :class:`MinimaxClassifier` decides itself).
     estimator_ : classifier
-        The chosen model, fitted on all rows.
+        The kept model, fitted on all rows.
     size_, n_variables_ : float
         Entries that a reader must look at, and columns that the model reads.
     threshold_ : float
@@ -131,13 +138,13 @@ class LaconicClassifier(TableClassifier):
 
     Notes
     -----
-    "minimax" is compared always and chosen only with ``prior_bounds`` or when it is named: its
-    ``predict_proba`` holds probabilities of decisions. The penalty of the additive candidates is
-    chosen on the same folds as their held-out costs. Ctrl-C ends the comparison and keeps the best
-    model so far, with a warning.
+    The ``predict_proba`` of a kept "minimax" holds probabilities of decisions. The penalty of the
+    additive candidates is chosen on the same folds as their held-out costs. Ctrl-C ends the
+    comparison and keeps the best so far, with a warning.
 
     See Also
     --------
+    BlendedClassifier : the weighted mean of sums of terms.
     DecisionClassifier : the decision layer, for any model.
 
     Examples
@@ -148,13 +155,16 @@ class LaconicClassifier(TableClassifier):
     >>> model = LaconicClassifier(
     ...     {"fp": 1, "fn": 25}, positive="fraud", candidates=["logistic", "bayes"]
     ... ).fit(payments, label)
-    >>> model.candidate_ in ("logistic", "bayes"), model.positive_
+    >>> model.size_ <= 300, model.positive_
     (True, 'fraud')
+    >>> model.reported_cost_.low < model.reported_cost_.value < model.reported_cost_.high
+    True
     >>> model.predict(payments[:3]).shape
     (3,)
     """
 
     _accepts = Accepts(scan=True)
+    _clock = staticmethod(clocks.monotonic)
 
     _parameter_constraints: dict[str, list[Any]] = {
         "costs": "no_validation",  # type: ignore[dict-item]
@@ -163,7 +173,10 @@ class LaconicClassifier(TableClassifier):
         "positive": "no_validation",  # type: ignore[dict-item]
         "reject_cost": [Interval(Real, 0, None, closed="left"), None],
         "candidates": [str, list, tuple, dict],
-        "selection": [StrOptions({"1se", "best"})],
+        "readable": ["boolean"],
+        "max_size": [Interval(Real, 1, None, closed="left")],
+        "tolerance": [Interval(Real, 0, None, closed="left")],
+        "teach": ["boolean"],
         "time_budget": [Interval(Real, 0, None, closed="neither"), None],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
@@ -180,7 +193,10 @@ class LaconicClassifier(TableClassifier):
         positive: Any = None,
         reject_cost: float | None = None,
         candidates: Any = "auto",
-        selection: str = "1se",
+        readable: bool = True,
+        max_size: float = PAGE,
+        tolerance: float = TOLERANCE,
+        teach: bool = False,
         time_budget: float | None = None,
         cv: Any = 5,
         n_jobs: int | None = None,
@@ -193,7 +209,10 @@ class LaconicClassifier(TableClassifier):
         self.positive = positive
         self.reject_cost = reject_cost
         self.candidates = candidates
-        self.selection = selection
+        self.readable = readable
+        self.max_size = max_size
+        self.tolerance = tolerance
+        self.teach = teach
         self.time_budget = time_budget
         self.cv = cv
         self.n_jobs = n_jobs
@@ -201,31 +220,48 @@ class LaconicClassifier(TableClassifier):
         self.reading = reading
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> LaconicClassifier:
-        """Compare the candidates, choose one and fit it on all rows.
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        time: Any = None,
+    ) -> LaconicClassifier:
+        """Compare the candidates, choose a page and fit it on all rows.
 
         Parameters
         ----------
         X : array, frame or scan of shape (n_rows, n_features)
             Of a scan about 200,000 rows are drawn, rare classes in larger shares; the candidates
-            that fit from a scan are compared on them, and the chosen one is fitted on all rows.
+            that fit from a scan are compared on them, and what is kept is fitted on all rows.
         y : array of shape (n_rows,)
             Class labels; those of a scan are one of its columns.
         sample_weight : array of shape (n_rows,), optional
+        groups : array of shape (n_rows,), optional
+            Rows of one group (a patient, a customer) are never on both sides of a fold.
+        time : array of shape (n_rows,), optional
+            Folds train on what came before the rows that they judge.
 
         Returns
         -------
         self
         """
+        budget = Budget(self.time_budget, self._clock)
         if isinstance(X, Scan) and self.reading is not None and X.reading is None:
             X = X.read_by(X.look() if isinstance(self.reading, str) else self.reading)
         training = self._read_training(X, y, sample_weight)
         self.reading_ = self.schema_.reading
         with one_blas_thread():
             if training.in_memory:
-                self._fit(X, training, sample_weight)
+                given = {"groups": groups, "time": time}
+                rows = self._rows(X, training, sample_weight, given)
+                self._fit(rows, budget)
+            elif groups is not None or time is not None:
+                raise ValueError("groups and time are for rows in memory; sample the scan first.")
             else:
-                self._fit_scan(X)
+                self._fit_scan(X, budget)
         return self
 
     def _learn_columns(self, X: Any) -> Table:
@@ -246,44 +282,61 @@ class LaconicClassifier(TableClassifier):
         self._publish_names()
         return table
 
-    def _fit_scan(self, scanned: Any) -> None:
+    def _fit_scan(self, scanned: Any, budget: Budget) -> None:
         """Choose on a sample, fit on all rows."""
         seed = seed_of(self.random_state)
         sample = scanned.sample(CHOICE_ROWS, seed)
         training = Training(sample.table, sample.y, sample.weight, np.arange(len(sample)))
-        rows = Rows(training, sample.table, weighted=True)
         shares = scanned.class_weights()
         condition = replace(self._condition(training), train_prior=shares / shares.sum())
-        auto = auto_candidates(condition.costs, self.prior_bounds, seed, self.n_jobs, len(sample))
-        offered = candidates_for_scans(self.candidates, auto)
+        offered = candidates_for_scans(self.candidates, self._auto(condition, seed, len(sample)))
         folds = folds_of(self.cv, training, len(sample), seed)
-        outcomes = self._compare(offered, rows, folds, condition)
-        chosen = self._choose(
-            outcomes + self._blends(outcomes, training, condition), training, condition
-        )
-        report_step(f"fitting {chosen.candidate.name} on all rows", 0.9)
-        chosen.fitted = clone(chosen.candidate.model).fit(scanned)
-        self._keep(chosen, outcomes, rows, condition)
+        rows = Rows(training, sample.table, True, self.classes_, folds)
+        race = self._race(rows, condition, budget)
 
-    def _fit(self, X: Any, training: Training, sample_weight: Any) -> None:
-        rows = Rows(training, self._raw(X, training), sample_weight is not None)
-        condition = self._condition(training)
+        def fit_all(out: Outcome) -> Any:
+            return clone(out.candidate.model).fit(scanned)
+
+        decided = decide(offered, race, replace(self._rule(seed), teach=False))
+        self._keep(decided, race, fit_all)
+
+    def _fit(self, rows: Rows, budget: Budget) -> None:
         seed = seed_of(self.random_state)
-        offered = read_candidates(
-            self.candidates,
-            auto_candidates(condition.costs, self.prior_bounds, seed, self.n_jobs, training.n_rows),
-        )
-        n_given = training.n_rows if sample_weight is None else len(np.asarray(sample_weight))
-        folds = folds_of(self.cv, training, n_given, seed)
-        outcomes = self._compare(offered, rows, folds, condition)
-        chosen = self._choose(
-            outcomes + self._blends(outcomes, training, condition), training, condition
-        )
-        self._keep(chosen, outcomes, rows, condition)
+        condition = self._condition(rows.training)
+        offered = read_candidates(self.candidates, self._auto(condition, seed, rows.n_rows))
+        race = self._race(rows, condition, budget).in_time(offered[0], seed)
 
-    def _raw(self, X: Any, training: Training) -> Any:
-        whole = len(training.kept) == 0 or training.kept[-1] + 1 == len(training.kept)
-        return X if whole else take_rows(X, training.kept)
+        def fit_all(out: Outcome) -> Any:
+            return race.fitted_on(out, rows)
+
+        self._keep(decide(offered, race, self._rule(seed)), race, fit_all)
+
+    def _rows(self, X: Any, training: Training, sample_weight: Any, given: dict[str, Any]) -> Rows:
+        """The rows with their folds; ``given`` are groups and times as the user gave them."""
+        n_given = training.n_rows
+        if sample_weight is not None:
+            n_given = len(np.asarray(sample_weight))
+        counted: dict[str, NDArray[Any] | None] = {"groups": None, "time": None}
+        for name, values in given.items():
+            if values is not None:
+                counted[name] = _counted(values, training, n_given, name)
+        seed = seed_of(self.random_state)
+        folds = folds_of(self.cv, training, n_given, seed, counted["groups"], counted["time"])
+        apart = not isinstance(self.cv, Integral) or any(v is not None for v in given.values())
+        raw = X if n_given == training.n_rows else take_rows(X, training.kept)
+        weighted = sample_weight is not None
+        return Rows(training, raw, weighted, self.classes_, folds, apart, counted["groups"])
+
+    def _race(self, rows: Rows, condition: OperatingCondition, budget: Budget) -> Race:
+        judge = Judge(rows.training.y, rows.training.weight, condition)
+        return Race(rows, judge, budget, float(self.max_size), self.n_jobs)
+
+    def _rule(self, seed: int) -> Rule:
+        named = not isinstance(self.candidates, str) or self.prior_bounds is not None
+        return Rule(bool(self.readable), float(self.tolerance), named, bool(self.teach), seed)
+
+    def _auto(self, condition: OperatingCondition, seed: int, n_rows: int) -> list[Candidate]:
+        return auto_candidates(condition.costs, self.prior_bounds, seed, self.n_jobs, n_rows)
 
     def _condition(self, training: Training) -> OperatingCondition:
         if self.prior is not None and self.prior_bounds is not None:
@@ -305,108 +358,31 @@ class LaconicClassifier(TableClassifier):
     def _shares(self, prior: Any) -> Floats:
         return class_prior(prior, self.classes_, positive=self.positive)
 
-    def _compare(
-        self, offered: list[Candidate], rows: Rows, folds: Any, condition: OperatingCondition
-    ) -> list[Outcome]:
-        y, weight = rows.training.y, rows.training.weight
-        share = None if self.time_budget is None else SHARE_FOR_COMPARISON * self.time_budget
-        deadline = Deadline(share)
-        outcomes: list[Outcome] = []
-        for number, candidate in enumerate(offered):
-            report_step(f"comparing {candidate.name}", number / (len(offered) + 1))
-            if deadline.passed() and outcomes:
-                outcomes.append(_not_tried(candidate, y, condition, "time_budget ended before it"))
-                continue
-            if _same_as_another(candidate, outcomes):
-                continue
-            best = cheapest(outcomes, y, weight, condition) if outcomes else None
-            try:
-                outcome = run_candidate(
-                    candidate, rows, folds, self.classes_, condition, best, deadline
-                )
-            except KeyboardInterrupt:
-                if not any(out.complete for out in outcomes):
-                    raise
-                warnings.warn(
-                    f"Interrupted while comparing {candidate.name}; the best model so far is kept.",
-                    UserWarning,
-                    stacklevel=3,
-                )
-                break
-            except ValueError as error:
-                if len(offered) == 1:
-                    raise
-                outcome = _not_tried(candidate, y, condition, f"refused: {error}")
-            outcomes.append(outcome)
-        report_step("fitting the chosen model", len(offered) / (len(offered) + 1))
-        return outcomes
-
-    def _blends(
-        self, outcomes: list[Outcome], training: Training, condition: OperatingCondition
-    ) -> list[Outcome]:
-        if not without_blends(self.candidates)[1]:
-            return []
-        return blended_outcomes(outcomes, training.y, training.weight, condition, PAGE)
-
-    def _choose(
-        self, outcomes: list[Outcome], training: Training, condition: OperatingCondition
-    ) -> Outcome:
-        y, weight = training.y, training.weight
-        named = self.candidates != "auto" or self.prior_bounds is not None
-        able = [out for out in outcomes if named or not out.candidate.decides]
-        able = [out for out in able if not out.note.startswith("refused")]
-        if not able:
-            raise ValueError(f"No candidate could be fitted: {outcomes[0].note}")
-        complete = [out for out in able if out.complete]
-        best = cheapest(able, y, weight, condition)
-        if self.selection == "best" or not complete:
-            return best
-        pages = [out for out in complete if out.size <= PAGE]
-        pages = [out for out in pages if _within(out, best, y, weight, condition, FOR_A_PAGE)]
-        if pages:
-            best = cheapest(pages, y, weight, condition)
-        pool = pages or complete
-        close = [
-            out for out in pool if _within(out, best, y, weight, condition, FOR_A_PAGE)
-        ] or pool
-        # without a page, size is what is left to save: a clear lead in log loss is asked for it
-        close = _well_informed(close, y, weight, FOR_SIZE if pages else FOR_A_PAGE)
-        sizes = [np.inf if np.isnan(out.size) else out.size for out in close]
-        return close[int(np.argmin(sizes))]
-
-    def _keep(
-        self, chosen: Outcome, outcomes: list[Outcome], rows: Rows, condition: OperatingCondition
-    ) -> None:
-        fitted = chosen.fitted
-        if fitted is None and chosen.members:
-            fitted = fitted_blend(chosen, lambda model: rows.fit(model, None, self.classes_))
-        elif fitted is None:
-            fitted = rows.fit(chosen.candidate.model, None, self.classes_)
-        if hasattr(fitted, "schema_"):
-            # the table always has names; the model must know whether the user's X had them
-            fitted.schema_ = self.schema_
-            fitted._publish_names()
-        self.candidate_ = chosen.candidate.name
-        self.estimator_ = fitted
-        self.size_, self.n_variables_ = model_size(fitted), variables_of(fitted)
-        self.decision_ = fitted
-        self.__dict__.pop("threshold_", None)
-        if not chosen.candidate.decides:
-            prior = chosen.prior if self.prior_bounds is not None else condition.prior
-            self.decision_ = DecisionClassifier(
-                fitted,
-                costs=condition.costs,
-                prior=prior,
-                reject_cost=self.reject_cost,
-                positive=self.positive,
-                train_prior=condition.train_prior,
-                prefit=True,
-            ).fit(None, None)
-            if hasattr(self.decision_, "threshold_"):
-                self.threshold_ = self.decision_.threshold_
-        listed = [*outcomes, chosen] if chosen.members else outcomes
-        columns = table_of(listed, rows.training.y, rows.training.weight, condition)
-        columns["chosen"] = [out is chosen for out in listed]
+    def _keep(self, decided: Decided, race: Race, fit_all: Any) -> None:
+        """Fit what was decided on all rows, draw it, and publish."""
+        kept = decided.kept
+        report_step(f"fitting {kept.name}", 0.9)
+        members, weights = race.affordable(kept)
+        fitted = [fit_all(out) for out in members]
+        if decided.is_committee:
+            n_rows = race.rows.n_rows
+            model: Any = Committee.of(fitted, weights, self.schema_, self.classes_, n_rows)
+        else:
+            model = self._page(fitted, weights)
+        for own in [*fitted, model]:
+            if hasattr(own, "schema_"):
+                # the table always has names; the model must know whether the user's X had them
+                own.schema_ = self.schema_
+                own._publish_names()
+        names = [out.name for out in members]
+        self.candidate_ = kept.name if decided.is_committee else " + ".join(names)
+        self.estimator_ = model
+        self.size_, self.n_variables_ = model_size(model), variables_of(model)
+        self._publish_decisions(kept, race.judge.condition)
+        self.reported_cost_ = decided.cost
+        self.price_of_readability_ = decided.price
+        columns = race.judge.table(decided.listed)
+        columns["chosen"] = [out.name == kept.name for out in decided.listed]
         self._comparison = columns
 
     @property
@@ -414,6 +390,35 @@ class LaconicClassifier(TableClassifier):
         """What was compared; kept as plain columns, so that any tool can store the model."""
         check_is_fitted(self, "decision_")
         return frame_of(self._comparison)
+
+    def _page(self, fitted: list[Any], weights: Sequence[float]) -> Any:
+        """One model on one page: the lightest members leave while their terms are too many."""
+        if len(fitted) == 1 and additive_form(fitted[0]) is None:
+            return fitted[0]
+        while True:
+            whole = BlendedClassifier.of(fitted, weights)
+            _, reach = drawn_to_fit(whole.form_, self.max_size)
+            model = BlendedClassifier.of(fitted, weights, reach) if reach else whole
+            if model_size(model) <= self.max_size or len(fitted) == 1:
+                return fitted[0] if len(fitted) == 1 and not reach else model
+            fitted, weights = fitted[:-1], weights[:-1]
+
+    def _publish_decisions(self, kept: Outcome, condition: OperatingCondition) -> None:
+        self.decision_ = self.estimator_
+        self.__dict__.pop("threshold_", None)
+        if kept.candidate.decides:
+            return
+        self.decision_ = DecisionClassifier(
+            self.estimator_,
+            costs=condition.costs,
+            prior=kept.prior if self.prior_bounds is not None else condition.prior,
+            reject_cost=self.reject_cost,
+            positive=self.positive,
+            train_prior=condition.train_prior,
+            prefit=True,
+        ).fit(None, None)
+        if hasattr(self.decision_, "threshold_"):
+            self.threshold_ = self.decision_.threshold_
 
     def predict_proba(self, X: Any) -> Floats:
         """Class probabilities at the class mix of deployment, shape (n, K)."""
@@ -426,16 +431,20 @@ class LaconicClassifier(TableClassifier):
         return np.asarray(self.decision_.predict(X))
 
     def explain(self, X: Any) -> Explanation:
-        """What each variable adds to the score of the chosen model, exactly."""
+        """Exact contributions of the kept model, as its own ``explain`` gives them."""
         check_is_fitted(self, "decision_")
         if not hasattr(self.estimator_, "explain"):
-            raise ValueError(f"The chosen model ({self.candidate_}) has no exact contributions.")
+            raise ValueError(
+                f"What was kept ({self.candidate_}) has no exact contributions; readable=True "
+                "keeps a page, which has them."
+            )
         return cast("Explanation", self.estimator_.explain(X))
 
 
 def candidates_for_scans(given: Any, auto: list[Candidate]) -> list[Candidate]:
     """The candidates that fit from a scan; one that was named and does not is an error."""
-    named = read_candidates(given, auto)
+    every = isinstance(given, str) and given == "auto"
+    named = list(auto) if every else read_candidates(given, auto)
     able = [own for own in named if _fits_from_scan(own.model)]
     odd = [own.name for own in named if not _fits_from_scan(own.model)]
     if odd and not (isinstance(given, str) and able):
@@ -451,48 +460,14 @@ def _fits_from_scan(model: Any) -> bool:
     return isinstance(model, TableReader) and model._can_scan()
 
 
-def _same_as_another(candidate: Candidate, outcomes: list[Outcome]) -> bool:
-    for out in outcomes:
-        if out.candidate.name == candidate.unless_single and out.fitted is not None:
-            return all(len(term.columns) == 1 for term in out.fitted.form_.terms)
-    return False
+def _counted(values: Any, training: Training, n_given: int, name: str) -> NDArray[Any]:
+    """One entry for each row that counts, of groups or times given for all rows."""
+    array = np.asarray(values)
+    if array.shape != (n_given,):
+        raise ValueError(
+            f"{name} must hold one entry for each of the {n_given} rows, got shape {array.shape}."
+        )
+    return array[training.kept]
 
 
-def _within(
-    out: Outcome,
-    best: Outcome,
-    y: Any,
-    weight: Floats,
-    condition: OperatingCondition,
-    errors: float,
-) -> bool:
-    behind, error = paired(out, best, y, weight, condition)
-    return behind <= errors * error
-
-
-def _well_informed(close: list[Outcome], y: Any, weight: Floats, errors: float) -> list[Outcome]:
-    """Those whose log loss is within ``errors`` standard errors of the best among them.
-
-    The cost of decisions is a coarse measure: of models that cost the same on these rows, those
-    with worse probabilities will decide worse on others.
-    """
-    losses = [log_losses(out, y) for out in close if not out.candidate.decides]
-    if not losses:
-        return close
-    best = min(losses, key=lambda loss: float(np.average(loss, weights=weight)))
-    kept = []
-    for out in close:
-        if out.candidate.decides:
-            kept.append(out)
-            continue
-        gap = log_losses(out, y) - best
-        mean = float(np.average(gap, weights=weight))
-        error = float(np.sqrt(weight**2 @ (gap - mean) ** 2) / weight.sum())
-        if mean <= errors * error:
-            kept.append(out)
-    return kept
-
-
-def _not_tried(candidate: Candidate, y: Any, condition: OperatingCondition, note: str) -> Outcome:
-    empty = np.full((len(y), len(condition.costs)), np.nan)
-    return Outcome(candidate, empty, empty[:, 0].copy(), note=note)
+__all__ = ["Estimate", "LaconicClassifier"]

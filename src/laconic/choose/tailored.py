@@ -59,7 +59,7 @@ def tailored_losses(
     if np.isinf(concentration) or np.count_nonzero(scale) < 2:
         return decision_costs(proba, y, costs, reject_cost)
     if reject_cost is None and len(costs) == 2 and (np.diag(costs) == least).all():
-        return _beta_losses(proba[:, 1], y, scale, concentration) + least[y]
+        return np.asarray(_beta_losses(proba[:, 1], y, scale, concentration) + least[y])
     total = np.zeros(len(y))
     tilts = _tilts(scale / scale.sum(), concentration)
     for tilt in tilts:
@@ -91,7 +91,7 @@ def _tilts(mean: Floats, k: float) -> Floats:
         able = mean > 0
         drawn = np.zeros((TILTS, len(mean)))
         drawn[:, able] = np.random.default_rng(0).dirichlet(k * mean[able], size=TILTS)
-    return np.divide(drawn, mean, out=np.ones_like(drawn), where=mean > 0)
+    return np.asarray(np.divide(drawn, mean, out=np.ones_like(drawn), where=mean > 0))
 
 
 def decision_costs(proba: Floats, y: Ints, costs: Floats, reject_cost: float | None) -> Floats:

@@ -1,33 +1,57 @@
-"""Folds for held-out predictions: by the rows' values for a number, else as scikit-learn does."""
+"""Folds for held-out predictions: by the rows' values, by groups, in time, or as the user says."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import check_random_state
 
 from laconic._typing import Ints, Keys
 from laconic.core.contract import Training
 from laconic.data.row_keys import keyed_folds, row_keys, unnamed_keys
+from laconic.data.tables.kinds import shown
+
+Pairs = list[tuple[Ints, Ints]]
 
 
-def folds_of(cv: Any, rows: Training, n_given: int, seed: int) -> list[tuple[Ints, Ints]]:
+def folds_of(
+    cv: Any,
+    rows: Training,
+    n_given: int,
+    seed: int,
+    groups: NDArray[Any] | None = None,
+    time: NDArray[Any] | None = None,
+) -> Pairs:
     """Pairs (train, test) of places in ``rows``.
 
     A number gives folds that keep equal rows together and spread each class evenly; a class with
-    a single row is absent from the training rows of its fold. A splitter splits the rows that
-    count; pairs of indices refer to the ``n_given`` rows passed to ``fit``.
+    a single row is absent from the training rows of its fold. With ``groups`` (one entry for each
+    of the rows that count) the rows of a group are together; with ``time`` every fold trains on
+    what came before the rows it holds out. A splitter splits the rows that count; pairs of indices
+    refer to the ``n_given`` rows passed to ``fit``; both are refused where they would leak.
     """
-    if isinstance(cv, Integral):
+    if isinstance(cv, Integral) and time is not None:
+        pairs = pairs_in_time(time, int(cv))
+    elif isinstance(cv, Integral) and groups is not None:
+        pairs = pairs_of_groups(groups, rows.y, int(cv), seed)
+    elif isinstance(cv, Integral):
         return pairs_of_keys(keys_of(rows, seed), rows.y, int(cv))
-    if hasattr(cv, "split"):
+    elif hasattr(cv, "split"):
         splitter = check_cv(cv, rows.y, classifier=True)
-        return list(splitter.split(np.zeros((rows.n_rows, 1)), rows.y))
-    return [_counted(pair, rows, n_given) for pair in cv]
+        with warnings.catch_warnings():
+            # a splitter that takes no groups says so; whether it leaks is seen below
+            warnings.filterwarnings("ignore", "The groups parameter is ignored")
+            pairs = list(splitter.split(np.zeros((rows.n_rows, 1)), rows.y, groups))
+    else:
+        pairs = [_counted(pair, rows, n_given) for pair in cv]
+    refuse_leaks(pairs, groups, time)
+    return pairs
 
 
 def keys_of(rows: Training, seed: int) -> Keys:
@@ -37,12 +61,97 @@ def keys_of(rows: Training, seed: int) -> Keys:
     return unnamed_keys(rows.table, rows.y, seed)
 
 
-def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> list[tuple[Ints, Ints]]:
+def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> Pairs:
     """Pairs (train, test) of the folds of :func:`~laconic.data.row_keys.keyed_folds`."""
     fold = keyed_folds(keys, y, n_folds)
     if fold.max() == 0:
         return []
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
+
+
+def pairs_of_groups(groups: NDArray[Any], y: Ints, n_folds: int, seed: int) -> Pairs:
+    """Folds that keep the rows of a group together and spread the classes as evenly as they can.
+
+    >>> groups, y = np.array(["a", "b", "a", "b"]), np.array([0, 1, 1, 0])
+    >>> [test.tolist() for _, test in pairs_of_groups(groups, y, 2, 0)]
+    [[1, 3], [0, 2]]
+    """
+    n_groups = len(np.unique(groups))
+    if n_groups < n_folds:
+        raise ValueError(
+            f"groups has {n_groups} different values and cv={n_folds} folds need at least "
+            f"{n_folds}; give fewer folds or rows of more groups."
+        )
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    return list(splitter.split(np.zeros((len(y), 1)), y, groups))
+
+
+def pairs_in_time(time: NDArray[Any], n_folds: int) -> Pairs:
+    """Folds that train on the past: blocks of about equal size, each judged by all before it.
+
+    Rows of one time stay together. The first block is never held out.
+
+    >>> [(train.tolist(), test.tolist()) for train, test in pairs_in_time(np.array([3, 1, 2]), 2)]
+    [([1], [2]), ([1, 2], [0])]
+    """
+    times, place, count = np.unique(time, return_inverse=True, return_counts=True)
+    if len(times) < n_folds + 1:
+        raise ValueError(
+            f"time has {len(times)} different values and cv={n_folds} folds need at least "
+            f"{n_folds + 1}; give fewer folds or finer times."
+        )
+    middle = np.cumsum(count) - count / 2.0
+    wanted = np.minimum((middle * (n_folds + 1) / count.sum()).astype(np.int64), n_folds)
+    # a time with very many rows may leave a block empty: the ones that are there count
+    block = np.unique(wanted, return_inverse=True)[1][place]
+    last = int(block.max())
+    return [(np.flatnonzero(block < b), np.flatnonzero(block == b)) for b in range(1, last + 1)]
+
+
+def refuse_leaks(pairs: Pairs, groups: NDArray[Any] | None, time: NDArray[Any] | None) -> None:
+    """An error where a fold judges a group that it was trained on, or by what came later."""
+    for number, (train, test) in enumerate(pairs):
+        if groups is not None:
+            both = np.intersect1d(groups[train], groups[test])
+            if len(both):
+                raise ValueError(
+                    f"Fold {number} of cv trains on and judges rows of group {shown(both[0])}: the "
+                    "cost it reports would be too low. Give a splitter that respects groups, for "
+                    "instance GroupKFold, or a number."
+                )
+        if time is not None and len(train) and len(test) and time[train].max() >= time[test].min():
+            raise ValueError(
+                f"Fold {number} of cv trains on rows that are not earlier than those it judges "
+                f"({shown(time[train].max())} and {shown(time[test].min())}): the cost it reports "
+                "would be too low. Give a number as cv."
+            )
+
+
+def held_out_rows(
+    keys: Keys,
+    y: Ints,
+    share: float,
+    groups: NDArray[Any] | None = None,
+    time: NDArray[Any] | None = None,
+    seed: int = 0,
+) -> tuple[Ints, Ints]:
+    """Places to train on and places to test on, about ``share`` of the rows.
+
+    Equal rows of a class, the rows of a group and those of one time stay on one side; with
+    ``time`` the test rows come after all others.
+    """
+    n_folds = max(2, round(1.0 / share))
+    if time is not None:
+        order = np.sort(np.asarray(time))
+        first = order[min(len(order) - 1, round((1.0 - share) * len(order)))]
+        test = np.asarray(time) >= first
+        pairs = [(np.flatnonzero(~test), np.flatnonzero(test))]
+        refuse_leaks(pairs, groups, time)
+        return pairs[0]
+    if groups is not None:
+        return pairs_of_groups(groups, y, n_folds, seed)[0]
+    fold = keyed_folds(keys, y, n_folds)
+    return np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
 
 
 def _counted(pair: Iterable[Any], rows: Training, n_given: int) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""The mean of several models is one sum of terms, and is chosen by held-out rows."""
+"""The weighted mean of several models is one sum of terms."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import laconic
-from laconic import BlendedClassifier, LaconicClassifier
-from laconic.choose.blends import blended_outcomes, mean_form
-from laconic.choose.candidates import Candidate
-from laconic.choose.comparison import OperatingCondition, Outcome, Rows
+from laconic import BlendedClassifier
+from laconic.choose.blends import form_size, mean_form
 from laconic.core import AdditiveScore
-from laconic.core.folds import folds_of
 from laconic.core.forms import LineTerm, SlotTerm
 from laconic.data.demo import make_payments
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
@@ -152,50 +149,31 @@ def test_members_that_have_no_mean(members, error, words, payments):
         BlendedClassifier(members).fit(*payments)
 
 
-def test_held_out_means_are_those_of_blends_fitted_on_the_folds(payments):
-    """The comparison never fits a blend; a loop that does finds the same probabilities."""
+def test_weights_are_those_of_the_scores(payments):
     X, y = payments
-    names = ["logistic", "bayes", "scorecard", "blends"]
-    # two folds: no candidate gives up early
-    chooser = LaconicClassifier(COSTS, candidates=names, cv=2, random_state=0)
-    seen: list[list[Outcome]] = []
-    kept = chooser._blends
-
-    def spy(outcomes, training, condition):
-        seen.append([*kept(outcomes, training, condition)])
-        return seen[-1]
-
-    chooser._blends = spy
-    chooser.fit(X, y)
-    training = chooser._read_training(X, y)
-    folds = folds_of(2, training, len(y), 0)
-    pair = next(out for out in seen[0] if out.candidate.name == "logistic + bayes")
-    assert len(seen[0]) == 3
-    rows = Rows(training, X, False)
-    for train, test in folds:
-        model = rows.fit(pair.candidate.model, train, chooser.classes_)
-        told = model.predict_proba(training.table[test])
-        # the smoothing of the last fold stands for all: their sizes differ by a row
-        np.testing.assert_allclose(pair.proba[test], told, rtol=0, atol=1e-6)
+    model = BlendedClassifier([PLAIN, BAYES], [3.0, 1.0]).fit(X, y)
+    plain, bayes = (own.decision_function(X) for own in model.estimators_)
+    np.testing.assert_allclose(model.decision_function(X), 0.75 * plain + 0.25 * bayes, atol=1e-10)
+    smoothing = [own.form_.smoothing for own in model.estimators_]
+    assert model.form_.smoothing == pytest.approx(0.75 * smoothing[0] + 0.25 * smoothing[1])
+    alone = BlendedClassifier([PLAIN, BAYES], [1.0, 0.0]).fit(X, y)
+    np.testing.assert_allclose(alone.decision_function(X), plain, atol=1e-10)
 
 
-def test_a_blend_is_kept_where_it_is_best_and_survives_a_file(tmp_path):
-    # weak lines in five columns, a bump in the sixth: each member sees one of them well
-    draw = np.random.default_rng(0)
-    X = draw.normal(size=(600, 6))
-    score = 0.5 * X[:, :5].sum(axis=1) + 2.0 * (np.abs(X[:, 5]) < 0.6)
-    y = score + draw.logistic(size=600) > 1.0
-    model = LaconicClassifier(candidates=["logistic", "bayes", "blends"], random_state=0).fit(X, y)
-    assert model.candidate_ == "logistic + bayes"
-    assert isinstance(model.estimator_, BlendedClassifier)
-    assert list(model.comparison_["candidate"]) == ["logistic", "bayes", "logistic + bayes"]
-    assert model.comparison_["chosen"].tolist() == [False, False, True]
-    assert model.comparison_["log_loss"].idxmin() == 2
-    laconic.save(model, tmp_path / "model.json")
-    again = laconic.load(tmp_path / "model.json")
-    assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
-    plain = LaconicClassifier(candidates=["logistic", "bayes"], random_state=0).fit(X, y)
-    assert " + " not in plain.candidate_
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, np.inf]])
+def test_weights_that_weigh_nothing(weights, payments):
+    with pytest.raises(ValueError, match="weights must hold 2 numbers >= 0"):
+        BlendedClassifier([PLAIN, PLAIN], weights).fit(*payments)
+
+
+def test_a_reach_makes_the_page_shorter_and_keeps_its_word(payments):
+    X, y = payments
+    member = laconic.SparseAdditiveClassifier(cv=3)
+    whole = BlendedClassifier([member]).fit(X, y)
+    drawn = BlendedClassifier([member], reach=0.1).fit(X, y)
+    assert form_size(drawn.form_) < form_size(whole.form_)
+    moved = np.abs(drawn.decision_function(X) - whole.decision_function(X)).max()
+    assert 0 < moved <= 0.1 * len(whole.form_.terms)
 
 
 def test_the_report_says_that_two_drawings_of_a_variable_add_up(payments):
@@ -204,45 +182,3 @@ def test_the_report_says_that_two_drawings_of_a_variable_add_up(payments):
     for members, twice in (([PLAIN, BAYES], True), ([BAYES, BAYES], False)):
         model = laconic.DecisionClassifier(BlendedClassifier(members), costs=COSTS).fit(X, y)
         assert (words in laconic.report(model, X, y).to_markdown()) == twice
-
-
-def test_blends_alone_name_nothing(payments):
-    with pytest.raises(ValueError, match="two other models"):
-        LaconicClassifier(candidates=["bayes", "blends"]).fit(*payments)
-
-
-def test_only_pairs_that_fit_on_a_page_and_speak_alike_are_offered():
-    y, half = np.tile([0, 1], 10), np.full((20, 2), 0.5)
-    condition = OperatingCondition(1.0 - np.eye(2), np.array([0.5, 0.5]), None, None, None)
-
-    def outcome(size, link, complete=True):
-        out = Outcome(Candidate(f"{link}{size}", PLAIN), half, np.zeros(20), raw=half, link=link)
-        out.sizes.append(size)
-        out.complete = complete
-        return out
-
-    given = [outcome(200, "logit"), outcome(90, "logit"), outcome(150, "logit"),
-             outcome(5, "vote"), outcome(6, "softmax"), outcome(7, "logit", False)]  # fmt: skip
-    found = blended_outcomes(given, y, np.ones(20), condition, 300)
-    assert [out.candidate.name for out in found] == ["logit200 + logit90", "logit90 + logit150"]
-
-
-def test_a_blend_chosen_on_a_scan_is_fitted_from_it_and_told(tmp_path, monkeypatch):
-    import polars as pl
-
-    draw = np.random.default_rng(0)
-    X = draw.normal(size=(800, 4))
-    y = X[:, 0] + 2.0 * (np.abs(X[:, 1]) < 0.6) + draw.logistic(size=800) > 0.8
-    frame = pl.DataFrame(X, schema=list("abcd")).with_columns(pl.Series("label", y.astype(int)))
-    frame.write_parquet(tmp_path / "rows.parquet")
-    rows = laconic.scan(tmp_path / "rows.parquet", target="label")
-    model = LaconicClassifier(candidates=["bayes", "additive-single", "blends"], random_state=0)
-    # the mean, whatever the rows prefer: what is tested is what becomes of it
-    monkeypatch.setattr(model, "_choose", lambda outcomes, training, condition: outcomes[-1])
-    model.fit(rows)
-    assert model.candidate_ == "bayes + additive-single"
-    assert list(model.comparison_["candidate"]) == ["bayes", "additive-single", model.candidate_]
-    assert model.comparison_["chosen"].tolist() == [False, False, True]
-    scores = [own.decision_function(frame.drop("label")) for own in model.estimator_.estimators_]
-    mean = model.estimator_.decision_function(frame.drop("label"))
-    np.testing.assert_allclose(mean, np.mean(scores, axis=0), rtol=0, atol=1e-11)

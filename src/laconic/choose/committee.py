@@ -1,0 +1,153 @@
+"""The committee: every candidate weighed on held-out rows, the best that is known and no page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from laconic._typing import Floats
+from laconic.choose.candidates import Candidate
+from laconic.choose.comparison import Judge, Outcome
+from laconic.choose.race import Folds
+from laconic.choose.stacking import (
+    StackProblem,
+    cross_fitted,
+    log_probabilities,
+    solve_stack,
+    stacked,
+)
+from laconic.choose.tuning import FRONT
+from laconic.core.contract import TableClassifier, TableReader
+
+COMMITTEE = "committee"
+
+
+def front_of(outcomes: Sequence[Outcome], judge: Judge) -> int:
+    """Place of the member that the weights are shrunk to: the front runner, else the best.
+
+    Of many candidates the one with the least held-out loss was often lucky; the front runner was
+    best over many tables before these rows were seen.
+    """
+    names = [out.name for out in outcomes]
+    for name in FRONT:
+        if name in names:
+            return names.index(name)
+    return int(np.argmin([judge.log_loss(out) for out in outcomes]))
+
+
+def weighted_mean(
+    members: Sequence[Outcome], judge: Judge, folds: Folds, *, forms: bool
+) -> Outcome:
+    """The stack of complete outcomes; its own held-out probabilities have cross-fitted weights.
+
+    ``forms``: the members' scores are averaged, before the smoothing of their probabilities, as the
+    mean of their forms will be. Members without weight are left out.
+    """
+    said = [out.raw if forms and out.raw is not None else out.proba for out in members]
+    seen = np.flatnonzero(np.all([np.isfinite(own[:, 0]) for own in said], axis=0))
+    n_rows = len(judge.y)
+    logs = np.stack([log_probabilities(own[seen], n_rows) for own in said])
+    centre = front_of(members, judge)
+    problem = StackProblem(logs, judge.y[seen], judge.weight[seen], centre)
+    solution = solve_stack(problem).warn_if_short("The committee's weights", "report the table")
+    place = np.full(n_rows, -1, dtype=np.int64)
+    place[seen] = np.arange(len(seen))
+    parts = [place[test][place[test] >= 0] for _, test in folds]
+    raw = np.full((n_rows, logs.shape[2]), np.nan)
+    raw[seen] = cross_fitted(problem, parts, solution.point)
+    on = np.flatnonzero(solution.point > 0).tolist()
+    out = _outcome([members[m] for m in on], solution.point[on], raw, forms)
+    out.gaps.append(solution.gap / max(solution.value, 1e-300))
+    return judge.price(out)
+
+
+def _outcome(members: list[Outcome], weights: Floats, raw: Floats, forms: bool) -> Outcome:
+    if len(members) == 1:
+        # cross-fitted weights may differ from fold to fold where those of all rows are one
+        only = members[0]
+        raw = only.raw if forms and only.raw is not None else only.proba
+    smoothing = float(sum(w * out.smoothing for w, out in zip(weights, members, strict=True)))
+    smoothing = smoothing if forms else 0.0
+    proba = (raw + smoothing / raw.shape[1]) / (1.0 + smoothing)
+    order = sorted(range(len(members)), key=lambda m: -weights[m])
+    members = [members[m] for m in order]
+    columns = frozenset().union(*(out.columns for out in members))
+    return Outcome(
+        Candidate(" + ".join(out.name for out in members) if forms else COMMITTEE, None),
+        proba,
+        np.full(len(proba), np.nan),
+        raw=raw,
+        link=members[0].link if forms else None,
+        smoothing=smoothing,
+        columns=columns,
+        members=tuple(members),
+        weights=tuple(float(weights[m]) for m in order),
+        fit_seconds=sum(out.fit_seconds for out in members),
+        sizes=[sum(out.size for out in members)],
+        pages=[sum(out.page for out in members)] if forms else [],
+        variables=[float(len(columns))] if forms else [],
+        gaps=[gap for out in members for gap in out.gaps],
+        note="weighted mean",
+        complete=True,
+    )
+
+
+class Committee(TableClassifier):
+    """Fitted classifiers that decide together: p is proportional to the product of p_m to v_m.
+
+    It has no form: nothing to read, no SQL, no model file. ``estimators_`` and ``weights_`` say who
+    decides and how much.
+    """
+
+    def __init__(self, estimators: Any = None, weights: Any = None) -> None:
+        self.estimators = estimators
+        self.weights = weights
+
+    @classmethod
+    def of(
+        cls, fitted: Sequence[Any], weights: Sequence[float], schema: Any, classes: NDArray[Any],
+        n_rows: int,
+    ) -> Committee:  # fmt: skip
+        """A committee of models that were fitted on ``n_rows`` rows of one table."""
+        model = cls(list(fitted), list(weights))
+        model.schema_, model.classes_, model.n_rows_ = schema, classes, n_rows
+        model._publish_names()
+        for member in fitted:
+            if isinstance(member, TableReader):
+                # a member is fitted on a table, which has names even where the user's X has none
+                member.schema_ = schema
+                member._publish_names()
+        model.estimators_, model.weights_ = list(fitted), np.asarray(weights, dtype=np.float64)
+        return model
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Committee:
+        """Fit every member again; the weights stay as they were given."""
+        rows = self._read_training(X, y, sample_weight)
+        labels = self.classes_[rows.y]
+        given = {} if sample_weight is None else {"sample_weight": rows.weight}
+        fitted = [clone(own).fit(rows.table, labels, **given) for own in self.estimators]
+        again = type(self).of(fitted, self.weights, self.schema_, self.classes_, rows.n_rows)
+        self.estimators_, self.weights_ = again.estimators_, again.weights_
+        self.n_rows_ = again.n_rows_
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each class, in the order of ``classes_``."""
+        check_is_fitted(self, "estimators_")
+        n_rows = self._read_rows(X).n_rows
+        logs = []
+        for member in self.estimators_:
+            proba = np.zeros((n_rows, len(self.classes_)))
+            own = np.searchsorted(self.classes_, member.classes_)
+            proba[:, own] = member.predict_proba(X)
+            logs.append(log_probabilities(proba, self.n_rows_))
+        return stacked(np.stack(logs), self.weights_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
