@@ -32,6 +32,7 @@ _HOME = {
     "expected_cost": "laconic.decide.costs",
     "gray_zone": "laconic.core.decisions",
     "load": "laconic.export.model_file",
+    "look": "laconic.data.reading.look",
     "model_card": "laconic.export.card",
     "report": "laconic.reporting.report",
     "save": "laconic.export.model_file",

@@ -1,4 +1,4 @@
-"""The command line: fit, compare, predict, explain, report, export, demo, doctor.
+"""The command line: look, fit, compare, predict, explain, report, export, demo, doctor.
 
 Nothing heavy is imported before a command needs it, so that ``--help`` answers at once.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,10 @@ from laconic.cli.screen import (
     columns_of,
     comparison_table,
     console,
+    look_table,
+    print_notes,
     progress,
+    read_asked,
     read_cost_words,
     read_language,
     read_priors,
@@ -27,7 +30,8 @@ from laconic.cli.screen import (
 from laconic.cli.watch import adopt, watch
 
 if TYPE_CHECKING:
-    from laconic.data.tables.columns import Table
+    from laconic.data.reading.reading import Reading
+    from laconic.job.rows import JobRows
     from laconic.job.table import JobOptions, JobResult
 
 # UsageError and ClickException, by the only public name both old and new typer give them
@@ -90,6 +94,21 @@ ClusterOption = Annotated[
 ScanOption = Annotated[
     bool, typer.Option("--scan", help="Read one file block by block too, not into memory.")
 ]
+KindsOption = Annotated[
+    list[str] | None,
+    typer.Option("--as", help="COLUMN=KIND: number, number-comma, date, date-dmy, date-mdy, time, "
+                 "duration, yes/no, code, category or id. Repeat it."),
+]  # fmt: skip
+DropOption = Annotated[
+    list[str] | None, typer.Option("--drop", help="Column to leave out. Repeat it.")
+]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option("--keep", help="Column to keep though it looks like an identifier. Repeat it."),
+]
+MissingOption = Annotated[
+    str | None, typer.Option("--missing", help="More texts that mean missing: '-,none given'.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, messages on stderr.")]
 LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or fr.")]
 
@@ -112,6 +131,7 @@ def demo(
 ) -> None:
     """Fit a model on generated card payments, few of them fraud, and write its report."""
     from laconic.data.demo import DEMO_COSTS, make_payments
+    from laconic.job.rows import JobRows
     from laconic.job.table import JobOptions
 
     payments, label = make_payments(random_state=seed)
@@ -123,7 +143,7 @@ def demo(
     options = JobOptions(
         costs=dict(DEMO_COSTS), positive="fraud", seed=seed, language=read_language(language)
     )
-    _fit_and_write(payments, label, options, out, "Card payments", as_json=False)
+    _fit_and_write(JobRows(payments, label), options, out, "Card payments", as_json=False)
 
 
 @app.command()
@@ -142,6 +162,14 @@ def fit(
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     language: LanguageOption = "en",
+    kinds: KindsOption = None,
+    drop: DropOption = None,
+    keep: KeepOption = None,
+    missing: MissingOption = None,
+    weight: Annotated[str | None, typer.Option(help="Column of weights of the rows.")] = None,
+    drop_missing_target: Annotated[
+        bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
+    ] = False,
     cluster: ClusterOption = None,
     scan: ScanOption = False,
     as_json: JsonOption = False,
@@ -156,26 +184,75 @@ def fit(
     """
     from laconic.data.scan.files import names_many
     from laconic.data.tables.text import TextFormat
+    from laconic.job.rows import read_rows
     from laconic.job.scan import run_scan_job
     from laconic.job.table import JobOptions
 
+    text, asked = TextFormat(separator, encoding), read_asked(kinds, drop, keep, missing)
     options = JobOptions(
         read_cost_words(cost, costs), positive, read_priors(prior), reject_cost, model or "auto",
         read_seconds(budget), seed, read_language(language),
     )  # fmt: skip
     title = f"{target} in {Path(data).name}"
     if cluster is not None or scan or names_many(data):
-        text = TextFormat(separator, encoding)
-        _print_result(
-            lambda: run_scan_job(
-                data, target, options, text, cluster=cluster, out=out, title=title
-            ),
-            options,
-            as_json=as_json,
-        )
+        if drop_missing_target:
+            raise ValueError("--drop-missing-target is for a table that is read into memory.")
+        notes: list[str] = []
+
+        def told(reading: Reading) -> None:
+            notes.extend(reading.notes())
+            if not as_json:
+                print_notes(console(), notes)
+
+        def job() -> JobResult:
+            return run_scan_job(
+                data, target, options, text, asked, weight=weight, cluster=cluster, out=out,
+                title=title, on_read=told,
+            )  # fmt: skip
+
+        _print_result(job, options, notes, as_json=as_json)
         return
-    X, label = _labelled(data, target, separator, encoding)
-    _fit_and_write(X, label, options, out, title, as_json=as_json)
+    rows = read_rows(data, target, text, asked, weight=weight, drop_missing=drop_missing_target)
+    _fit_and_write(rows, options, out, title, as_json=as_json)
+
+
+@app.command()
+def look(
+    data: ManyArgument,
+    target: Annotated[
+        str | None, typer.Option(help="Column to predict: columns that hold the answer are told.")
+    ] = None,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+    kinds: KindsOption = None,
+    drop: DropOption = None,
+    keep: KeepOption = None,
+    missing: MissingOption = None,
+    scan: ScanOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """What each column was read as and why, and what is suspicious; nothing is fitted.
+
+    The options are those of `laconic fit`, which reads the table in the same way.
+    """
+    import json
+
+    from laconic.data.scan.files import names_many
+    from laconic.data.tables.text import TextFormat
+    from laconic.job.rows import look_at_file
+    from laconic.job.scan import look_at_scan
+
+    text, asked = TextFormat(separator, encoding), read_asked(kinds, drop, keep, missing)
+    with progress(as_json):
+        many = scan or names_many(data)
+        found = (look_at_scan if many else look_at_file)(data, target, text, asked)
+    if as_json:
+        sys.stdout.write(json.dumps(without_nan(found.to_dict())) + "\n")
+        return
+    screen = console()
+    screen.print(f"{found.n_rows:,} rows", markup=False)
+    screen.print(look_table(found.rows()))
+    print_notes(screen, found.suspicions)
 
 
 @app.command()
@@ -191,11 +268,17 @@ def compare(
     seed: SeedOption = 0,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
+    kinds: KindsOption = None,
+    drop: DropOption = None,
+    keep: KeepOption = None,
+    missing: MissingOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the families by the cost of held-out decisions; nothing is written."""
     import json
 
+    from laconic.data.tables.text import TextFormat
+    from laconic.job.rows import read_rows
     from laconic.job.table import JobOptions, classifier_of, read_problem
 
     options = JobOptions(
@@ -207,10 +290,13 @@ def compare(
         read_seconds(budget),
         seed,
     )
-    X, label = _labelled(data, target, separator, encoding)
-    problem = read_problem(label, options)
+    asked = read_asked(kinds, drop, keep, missing)
+    rows = read_rows(data, target, TextFormat(separator, encoding), asked)
+    if not as_json:
+        print_notes(console(), rows.notes())
+    problem = read_problem(rows.label, options)
     with progress(as_json):
-        fitted = classifier_of(problem, options).fit(X, label)
+        fitted = classifier_of(problem, options, rows.reading).fit(rows.table, rows.label)
     columns = columns_of(fitted.comparison_)
     if as_json:
         sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
@@ -285,11 +371,12 @@ def report(
 ) -> None:
     """A report of a model on labelled rows that the fit has not seen."""
     import laconic
+    from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
+    from laconic.job.rows import rows_for
 
     loaded = load(model)
-    X, label = _labelled(data, target, separator, encoding)
-    y = label.astype(loaded.classes_.dtype)
+    X, y = rows_for(loaded, data, target, TextFormat(separator, encoding))
     made = laconic.report(loaded, X, y, language=read_language(language), title=title)
     made.save(out)
     console().print(f"wrote {out}", markup=False)
@@ -355,26 +442,24 @@ def _complain(message: str) -> None:
     print("laconic: " + " ".join(message.split()), file=sys.stderr)
 
 
-def _labelled(
-    data: str, target: str, separator: str | None, encoding: str | None
-) -> tuple[Table, Any]:
-    from laconic.data.tables.files import read_table, split_target
-    from laconic.data.tables.text import TextFormat
-
-    return split_target(read_table(data, TextFormat(separator, encoding)), target)
-
-
 def _fit_and_write(
-    X: Table, label: Any, options: JobOptions, out: Path, title: str, *, as_json: bool
+    rows: JobRows, options: JobOptions, out: Path, title: str, *, as_json: bool
 ) -> None:
     from laconic.job.table import run_job
 
+    if not as_json:
+        print_notes(console(), rows.notes())
     _print_result(
-        lambda: run_job(X, label, options, out=out, title=title), options, as_json=as_json
+        lambda: run_job(rows, options, out=out, title=title),
+        options,
+        rows.notes(),
+        as_json=as_json,
     )
 
 
-def _print_result(job: Callable[[], JobResult], options: JobOptions, *, as_json: bool) -> None:
+def _print_result(
+    job: Callable[[], JobResult], options: JobOptions, notes: list[str], *, as_json: bool
+) -> None:
     import json
 
     from laconic.reporting.render import to_terminal
@@ -388,6 +473,7 @@ def _print_result(job: Callable[[], JobResult], options: JobOptions, *, as_json:
             "report": str(done.report_path),
             "candidate": done.model.candidate_,
             "positive": done.positive,
+            "notes": notes,
             **compact(done.summary),
         }
         sys.stdout.write(json.dumps(without_nan(said)) + "\n")

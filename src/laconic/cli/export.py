@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -79,11 +79,13 @@ def scorecard(
     out: OutOption = None,
 ) -> None:
     """Whole points to add up: Markdown, or CSV or JSON by the name of the file."""
+    from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
     from laconic.export.scorecard import to_scorecard
+    from laconic.job.rows import rows_for
 
     loaded = load(model)
-    X, y = (None, None) if rows is None else _labelled(rows, target)
+    X, y = (None, None) if rows is None else rows_for(loaded, rows, target, TextFormat())
     card = to_scorecard(loaded, X, y, points_to_double=points_to_double)
     suffix = "" if out is None else out.suffix.lower()
     if suffix == ".csv":
@@ -132,14 +134,6 @@ def table_path(text: str) -> list[str]:
     if quoted or not all([*parts, own]):
         raise ValueError(f"--table {text}: write TABLE or SCHEMA.TABLE.")
     return [*parts, own]
-
-
-def _labelled(path: Path, target: str | None) -> tuple[Any, Any]:
-    """Rows and classes of a table; without a target, rows alone."""
-    from laconic.data.tables.files import read_table, split_target
-
-    read = read_table(path)
-    return (read, None) if target is None else split_target(read, target)
 
 
 def _write(text: str, out: Path | None) -> None:

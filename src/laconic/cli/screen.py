@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from laconic.data.reading.asked import Asked
 
 
 def read_cost_words(words: list[str] | None, path: Path | None) -> dict[str, Any]:
@@ -28,6 +30,24 @@ def read_cost_words(words: list[str] | None, path: Path | None) -> dict[str, Any
     if not any(costs.values()):
         raise ValueError("--cost: one of fp and fn must be above 0.")
     return costs
+
+
+def read_asked(
+    kinds: list[str] | None,
+    drop: list[str] | None,
+    keep: list[str] | None,
+    missing: str | None,
+) -> Asked:
+    from laconic.data.reading.asked import Asked
+
+    said: dict[str, str] = {}
+    for word in kinds or []:
+        name, equals, kind = word.rpartition("=")
+        if not equals or not name:
+            raise ValueError(f"--as {word}: write COLUMN=KIND.")
+        said[name] = kind
+    texts = [] if missing is None else [text.strip() for text in missing.split(",")]
+    return Asked(said, tuple(drop or ()), tuple(keep or ()), tuple(text for text in texts if text))
 
 
 def read_priors(words: list[str] | None) -> dict[str, float]:
@@ -105,6 +125,28 @@ def progress(quiet: bool = False) -> Iterator[Callable[[Any], None]]:
 
         with listening(follow):
             yield follow
+
+
+def print_notes(screen: Console, notes: Iterable[str]) -> None:
+    """One line for each thing to know about the table."""
+    for note in notes:
+        screen.print(f"- {note}", markup=False, soft_wrap=True)
+
+
+def look_table(rows: Iterable[dict[str, Any]]) -> Any:
+    """Every column, how many cells and values it has, and what it was read as."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable("column", box=None, collapse_padding=True, pad_edge=False)
+    for head in ("missing", "different"):
+        shown.add_column(head, justify="right", no_wrap=True)
+    shown.add_column("read as", overflow="fold")
+    for row in rows:
+        missing = f"{row['missing']:,}" if row["missing"] else ""
+        cells = (row["name"], missing, f"{row['different']:,}", row["said"])
+        shown.add_row(*map(Text, cells))
+    return shown
 
 
 def columns_of(comparison: Any) -> dict[str, list[Any]]:

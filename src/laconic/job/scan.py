@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,11 @@ import numpy as np
 
 from laconic.choose.tuning import CHOICE_ROWS
 from laconic.core.progress import report_step
+from laconic.data.reading.asked import Asked
+from laconic.data.reading.look import Look, suspicions
+from laconic.data.reading.reading import Reading
 from laconic.data.scan.scan import Scan, scan
 from laconic.data.scan.survey import read_labels
-from laconic.data.tables.columns import Schema
 from laconic.data.tables.text import TextFormat
 from laconic.decide.estimator import DecisionClassifier
 from laconic.job.table import (
@@ -39,14 +41,21 @@ def run_scan_job(
     target: str,
     options: JobOptions,
     text: TextFormat,
+    asked: Asked,
     *,
+    weight: str | None = None,
     cluster: str | None,
     out: Path,
     title: str,
+    on_read: Callable[[Reading], None] = lambda reading: None,
 ) -> JobResult:
     """Hold rows out, choose on a sample of the others, fit on all of them, measure, write."""
-    rows = scan(data, target, cluster=cluster, separator=text.separator, encoding=text.encoding)
-    with following(rows):
+    given = scan_files(data, target, text, weight=weight, cluster=cluster)
+    with following(given):
+        report_step("looking at the columns", 0.0)
+        reading = given.look(asked)
+        on_read(reading)
+        rows = given.read_by(reading)
         share = min(TEST_SHARE, MOST_TEST_ROWS / rows.n_given)
         report_step("drawing the rows held out", 0.0)
         training, frame = rows.hold_out(share, options.seed)
@@ -61,7 +70,8 @@ def _fit_and_write(
     assert classes is not None
     problem = scan_problem(training, options)
     held = nw.from_native(frame, eager_only=True)
-    X = held.select(*training.columns).to_native()
+    assert training.reading is not None
+    X = training.reading.apply(held.select(*training.columns).to_native())
     y = read_labels(held[target], target)
     model = classifier_of(problem, options).fit(training)
     report_step("measuring on the rows held out", 0.95)
@@ -70,7 +80,7 @@ def _fit_and_write(
         PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
     ).fit(sample.table, classes[sample.y], sample_weight=sample.weight)
     known = np.isin(y, classes)
-    rows = Schema.learn(X).table[np.flatnonzero(known)]
+    rows = X[np.flatnonzero(known)]
     summary = summarise(
         model,
         rows,
@@ -83,6 +93,35 @@ def _fit_and_write(
         seed=options.seed,
     )
     return written(model, summary, problem, options, out, title)
+
+
+def scan_files(
+    data: str,
+    target: str | None,
+    text: TextFormat,
+    *,
+    weight: str | None = None,
+    cluster: str | None = None,
+) -> Scan:
+    """The rows of files; numbers that could be thousands stay texts until all were looked at."""
+    return scan(
+        data,
+        target,
+        weight=weight,
+        cluster=cluster,
+        separator=text.separator,
+        encoding=text.encoding,
+        doubts=True,
+    )
+
+
+def look_at_scan(data: str, target: str | None, text: TextFormat, asked: Asked) -> Look:
+    """What ``laconic look`` says of files that are not read into memory."""
+    with following(scan_files(data, target, text)) as rows:
+        evidence = rows.gather(asked)
+        reading = Reading.decide(evidence, asked)
+        found = suspicions(reading, evidence, None, None)
+        return Look(reading, evidence, rows.n_given, tuple(found))
 
 
 def scan_problem(rows: Scan, options: JobOptions) -> Problem:

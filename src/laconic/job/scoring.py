@@ -19,6 +19,7 @@ from laconic.core.progress import Step
 from laconic.data.scan.files import find_files, names_many
 from laconic.data.tables.chunks import CHUNK_ROWS, read_chunks, typed
 from laconic.data.tables.columns import Table
+from laconic.data.tables.files import as_native
 from laconic.data.tables.text import TextFormat, name_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.export.atomic import replacing
@@ -46,9 +47,13 @@ def _rows_and_keys(
     schema = model.estimator_.schema_
     kinds = dict(zip(schema.names, schema.kinds, strict=True))
     for path in find_files(data) if names_many(data) else [data]:
-        wanted = [*kinds, *key]
+        wanted = [*schema.inputs, *key]
         for chunk in read_chunks(path, text, columns=wanted, chunk_rows=chunk_rows):
-            yield typed(chunk, kinds, name_of(path)), [_as_list(chunk[name]) for name in key]
+            if schema.reading is None:
+                rows: Any = typed(chunk, kinds, name_of(path))
+            else:
+                rows = {name: as_native(chunk[name]) for name in schema.inputs}
+            yield rows, [_as_list(chunk[name]) for name in key]
 
 
 def watch_file(

@@ -15,12 +15,13 @@ from sklearn.model_selection import train_test_split
 from laconic.choose.estimator import LaconicClassifier
 from laconic.core.decisions import positive_class
 from laconic.core.progress import report_step
-from laconic.data.tables.columns import Table
+from laconic.data.reading.reading import Reading
 from laconic.data.tables.text import TextFormat, csv_rows, header_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.reference import Reference, reference_of
 from laconic.export.atomic import write_atomically
 from laconic.export.model_file import save
+from laconic.job.rows import JobRows
 from laconic.linear.plain import PlainLogisticRegression
 from laconic.reporting.render import to_html
 from laconic.reporting.summary import compact, summarise
@@ -88,7 +89,9 @@ def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], options: JobOpti
     return Problem(classes, positive, costs, prior)
 
 
-def classifier_of(problem: Problem, options: JobOptions) -> LaconicClassifier:
+def classifier_of(
+    problem: Problem, options: JobOptions, reading: Reading | None = None
+) -> LaconicClassifier:
     return LaconicClassifier(
         costs=problem.costs,
         prior=problem.prior,
@@ -98,34 +101,35 @@ def classifier_of(problem: Problem, options: JobOptions) -> LaconicClassifier:
         time_budget=options.budget,
         n_jobs=-1,
         random_state=options.seed,
+        reading=reading,
     )
 
 
-def run_job(
-    X: Table, label: NDArray[np.str_], options: JobOptions, *, out: Path, title: str
-) -> JobResult:
+def run_job(rows: JobRows, options: JobOptions, *, out: Path, title: str) -> JobResult:
     """Split, compare, fit, measure on the rows held out; write ``model.json``, ``report.html``."""
-    problem = read_problem(label, options)
-    _, counts = np.unique(label, return_counts=True)
+    problem = read_problem(rows.label, options)
+    _, counts = np.unique(rows.label, return_counts=True)
     if counts.min() < 2:
         rare = str(problem.classes[counts.argmin()])
         raise ValueError(f"Class {rare!r} has one row; it takes two to hold one out.")
     with writable(out):
-        return _fit_and_report(X, label, problem, options, out, title)
+        return _fit_and_report(rows, problem, options, out, title)
 
 
 def _fit_and_report(
-    X: Table, label: NDArray[np.str_], problem: Problem, options: JobOptions, out: Path, title: str
+    rows: JobRows, problem: Problem, options: JobOptions, out: Path, title: str
 ) -> JobResult:
+    X, label = rows.table, rows.label
     train, test = train_test_split(
         np.arange(len(label)), test_size=TEST_SHARE, stratify=label, random_state=options.seed
     )
     train = np.sort(train)
-    model = classifier_of(problem, options).fit(X[train], label[train])
+    weight = None if rows.weight is None else rows.weight[train]
+    model = classifier_of(problem, options, rows.reading).fit(X[train], label[train], weight)
     report_step("measuring on the rows held out", 0.95)
     baseline = DecisionClassifier(
         PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
-    ).fit(X[train], label[train])
+    ).fit(X[train], label[train], sample_weight=weight)
     summary = summarise(
         model,
         X[test],

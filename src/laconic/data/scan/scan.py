@@ -111,6 +111,10 @@ class Scan:
     def look(self, asked: Asked | None = None) -> Reading:
         """Find out in one pass what the columns mean, as :func:`laconic.look` does of a frame."""
         asked = asked or Asked()
+        return Reading.decide(self.gather(asked), asked)
+
+    def gather(self, asked: Asked) -> dict[str, Evidence]:
+        """What the columns show of their kinds, in one pass."""
         total = {name: Evidence(0, 0) for name in self.columns}
         for part in self._over(GatherRun(self._plan, asked.missing)):
             for name, own in part.items():
@@ -118,7 +122,7 @@ class Scan:
                     total[name] = total[name] + own
                 except ValueError as error:
                     raise ValueError(f"Column {shown(name)} {error}; convert it.") from error
-        return Reading.decide(total, asked)
+        return total
 
     def read_by(self, reading: TableReading) -> Scan:
         """The same rows, their columns read by ``reading`` before every pass."""
@@ -238,6 +242,7 @@ def scan(
     cache_bytes: int = CACHE_BYTES,
     separator: str | None = None,
     encoding: str | None = None,
+    doubts: bool = False,
 ) -> Scan:
     """Rows to fit on or to predict, without reading them into memory.
 
@@ -262,6 +267,9 @@ def scan(
         temporary folder.
     separator, encoding : str, optional
         Of CSV files; found out from the first lines by default.
+    doubts : bool, default=False
+        Keep numbers of CSV files that could be thousands (1.234) as texts, for
+        :meth:`Scan.look` to decide from all columns together.
 
     Returns
     -------
@@ -282,7 +290,7 @@ def scan(
     """
     shared = cluster is not None
     text = TextFormat(separator, encoding)
-    rows = _rows(source, RUN_BLOCKS * block_rows, text, shared=shared)
+    rows = _rows(source, RUN_BLOCKS * block_rows, text, shared=shared, doubts=doubts)
     known = rows.columns
     for role, name in (("target", target), ("weight", weight)):
         if name is not None and name not in known:
@@ -315,13 +323,13 @@ def _engine(cluster: Any) -> Engine:
     return Cluster.of(cluster)
 
 
-def _rows(source: Any, group_rows: int, text: TextFormat, *, shared: bool) -> Rows:
+def _rows(source: Any, group_rows: int, text: TextFormat, *, shared: bool, doubts: bool) -> Rows:
     if isinstance(source, str | Path) or (
         isinstance(source, list | tuple)
         and source
         and all(isinstance(item, str | Path) for item in source)
     ):
-        return file_rows(find_files(source), shared=shared, text=text)
+        return file_rows(find_files(source), shared=shared, text=text, doubts=doubts)
     if shared:
         raise ValueError(
             f"A cluster reads files, and {type(source).__name__} lies in this process; write it "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -64,37 +66,86 @@ def plain_column(cells: Any, doubts: bool = False) -> Any:
     return texts.cast(polars_or_none().Float64)
 
 
-def split_target(table: Table, target: str) -> tuple[Table, NDArray[np.str_]]:
-    """The other columns, and the labels as texts; what cannot be a class is refused.
+@dataclass(frozen=True)
+class Labelled:
+    """Rows with their classes as texts and, where they are asked for, their weights."""
 
-    >>> cells = [np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 0.0])]
-    >>> table = Table(("x", "late"), ("numeric", "numeric"), (None, None), cells)
-    >>> X, label = split_target(table, "late")
-    >>> X.names, label.tolist()
-    (('x',), ['0', '1', '0'])
+    X: Any
+    label: NDArray[np.str_]
+    weight: NDArray[np.float64] | None = None
+    n_dropped: int = 0
+    """Rows left out because their class is missing."""
+
+
+def split_target(
+    frame: Any, target: str, *, weight: str | None = None, drop_missing: bool = False
+) -> Labelled:
+    """The other columns, and the classes as texts; what cannot be a class is refused.
+
+    >>> rows = split_target({"x": np.array([1.0, 2.0, 3.0]), "late": np.array([0, 1, 0])}, "late")
+    >>> list(rows.X), rows.label.tolist()
+    (['x'], ['0', '1', '0'])
     """
-    if target not in table.names:
-        near = difflib.get_close_matches(target, table.names, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(table.names[:8])}."
-        raise ValueError(f"There is no column {target!r} in the table; {hint}")
-    j = table.names.index(target)
-    cells, texts = table.column(j), table.categories[j]
+    names = list(frame) if isinstance(frame, dict) else list(frame.columns)
+    for name in (target, *([] if weight is None else [weight])):
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names[:8])}."
+            raise ValueError(f"There is no column {name!r} in the table; {hint}")
+    label, gone = _class_texts(frame[target], target)
+    if gone.any() and not drop_missing:
+        raise ValueError(
+            f"Column {shown(target)} is missing in {int(gone.sum())} rows; leave them out with "
+            "--drop-missing-target, or fill them in."
+        )
+    others = [name for name in names if name not in (target, weight)]
+    if not others:
+        raise ValueError(f"The table has no column beside {shown(target)} to predict it from.")
+    weights = None if weight is None else _weights(frame[weight], weight)
+    X = {name: frame[name] for name in others} if isinstance(frame, dict) else frame.select(others)
+    if not gone.any():
+        return Labelled(X, label, weights)
+    kept = np.flatnonzero(~gone)
+    if not len(kept):
+        raise ValueError(f"Column {shown(target)} has no value.")
+    rows = {n: _taken(c, kept) for n, c in X.items()} if isinstance(X, dict) else X[kept.tolist()]
+    return Labelled(rows, label[kept], None if weights is None else weights[kept], int(gone.sum()))
+
+
+def _taken(column: Any, rows: NDArray[np.int64]) -> Any:
+    return column[rows] if isinstance(column, np.ndarray) else [column[i] for i in rows]
+
+
+def _class_texts(column: Any, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+    """The classes of a column, and where they are missing."""
+    table = Schema.learn({name: as_native(column)}).table
+    cells, texts = table.column(0), table.categories[0]
     if texts is not None:
         gone, label = cells < 0, np.array([*texts, ""])[cells]
     else:
         values, place = np.unique(cells, return_inverse=True)
         gone, label = np.isnan(cells), np.array([f"{value:.17g}" for value in values])[place]
-    if gone.any():
-        raise ValueError(
-            f"Column {shown(target)} is missing in {int(gone.sum())} rows; drop them first."
-        )
-    n_classes = len(np.unique(label))
+    n_classes = len(np.unique(label[~gone]))
     if n_classes > MOST_CLASSES:
         raise ValueError(
-            f"Column {shown(target)} has {n_classes:,} different values: that is not a class; "
+            f"Column {shown(name)} has {n_classes:,} different values: that is not a class; "
             f"choose a column with at most {MOST_CLASSES}."
         )
-    others = [k for k in range(len(table.names)) if k != j]
-    if not others:
-        raise ValueError(f"The table has no column beside {shown(target)} to predict it from.")
-    return table[:, others], label
+    return label, gone
+
+
+def _weights(column: Any, name: str) -> NDArray[np.float64]:
+    table = Schema.learn({name: as_native(column)}).table
+    values = table.column(0)
+    if table.categories[0] is not None or not (np.isfinite(values) & (values >= 0)).all():
+        raise ValueError(f"The weights {shown(name)} must be numbers >= 0, none missing.")
+    if not values.any():
+        raise ValueError(f"The weights {shown(name)} are all 0.")
+    return np.asarray(values, dtype=np.float64)
+
+
+def as_native(column: Any) -> Any:
+    """A column that the tables read: series through narwhals, arrays and lists as they are."""
+    if isinstance(column, list | np.ndarray):
+        return column
+    return nw.from_native(column, series_only=True)

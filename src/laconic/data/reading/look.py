@@ -1,0 +1,228 @@
+"""A look at a table before anything is fitted: what each column means, and what is suspicious."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2_contingency
+from sklearn.metrics import roc_auc_score
+
+from laconic.data.reading.asked import Asked
+from laconic.data.reading.column import ColumnReading
+from laconic.data.reading.evidence import Evidence
+from laconic.data.reading.kinds import DISTINCT_SHARE
+from laconic.data.reading.reading import Reading, gather
+from laconic.data.row_keys import row_keys
+from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import shown
+
+LEAK = 0.99
+"""Area under the curve of one column alone from which it is suspected to hold the answer."""
+_BINS = 20
+_FEWEST = 10
+_COPIES = 0.01
+_QUARTERS = 4
+_SURE = 1e-4
+_MOVED = 0.05
+
+
+@dataclass(frozen=True)
+class Look:
+    """What :func:`look` found.
+
+    Attributes
+    ----------
+    reading : Reading
+        How the columns are read; ``LaconicClassifier(reading=...)`` takes it.
+    n_rows : int
+    suspicions : list of str
+        One sentence each: a column that holds the answer, rows that belong together, a target
+        that moves in time.
+    """
+
+    reading: Reading
+    evidence: Mapping[str, Evidence]
+    n_rows: int
+    suspicions: tuple[str, ...] = ()
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One mapping for each column: name, kind, missing cells, different values, a sentence."""
+        for column in self.reading.columns:
+            own = self.evidence[column.name]
+            yield {
+                "name": column.name,
+                "kind": column.kind,
+                "missing": own.n_missing,
+                "different": own.n_distinct,
+                "said": column.said,
+                "becomes": list(column.made),
+            }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "rows": self.n_rows,
+            "columns": list(self.rows()),
+            "suspicions": list(self.suspicions),
+        }
+
+    def __str__(self) -> str:
+        wide = max((len(c.name) for c in self.reading.columns), default=0)
+        lines = [f"{c.name:<{wide}}  {c.said}" for c in self.reading.columns]
+        return "\n".join([f"{self.n_rows:,} rows", *lines, *self.suspicions])
+
+
+def look(
+    X: Any,
+    y: Any = None,
+    *,
+    kinds: Mapping[str, str] | None = None,
+    drop: Iterable[str] = (),
+    keep: Iterable[str] = (),
+    missing: Iterable[str] = (),
+) -> Look:
+    """What the columns of a table mean, and what is suspicious about them.
+
+    Parameters
+    ----------
+    X : frame or dict of columns
+    y : array of shape (n_rows,), optional
+        Classes: columns that hold the answer and a target that moves in time are then looked for.
+    kinds : mapping from column name to kind, optional
+        "number", "number-point", "number-comma", "date", "date-dmy", "date-mdy", "date-ymd",
+        "time", "duration", "yes/no", "code", "category" or "id", where the look is wrong.
+    drop, keep : names of columns, optional
+        To be left out, and to be kept though they look like an identifier, say.
+    missing : texts, optional
+        That mean "missing", beside the usual ones.
+
+    Returns
+    -------
+    Look
+
+    Examples
+    --------
+    >>> import laconic
+    >>> table = {"paid": ["1,50 €", "2,25 €", "unknown"] * 10, "joined": ["31/01/2024"] * 29 + [""]}
+    >>> print(laconic.look(table))
+    30 rows
+    paid    number in € with a decimal comma; 20 of 30 cells are numbers, 'unknown' is taken for...
+    joined  date, the day first
+    """
+    asked = Asked(dict(kinds or {}), tuple(drop), tuple(keep), tuple(missing))
+    evidence = gather(X, asked.missing)
+    reading = Reading.decide(evidence, asked)
+    n_rows = max((own.n_rows for own in evidence.values()), default=0)
+    table = reading.apply(X) if reading.inputs else None
+    labels = None if y is None else np.unique(np.asarray(y).astype(str), return_inverse=True)
+    found = suspicions(reading, evidence, table, labels)
+    return Look(reading, evidence, n_rows, tuple(found))
+
+
+def suspicions(
+    reading: Reading,
+    evidence: Mapping[str, Evidence],
+    table: Table | None,
+    labels: tuple[NDArray[Any], NDArray[Any]] | None,
+) -> Iterator[str]:
+    """Sentences on columns that hold the answer, rows that belong together, drift."""
+    yield from _groups(reading.columns, evidence)
+    if table is None:
+        return
+    keys = row_keys(table)
+    copies = len(keys) - len(np.unique(keys))
+    if copies > _COPIES * len(keys):
+        yield (
+            f"{copies:,} of {len(keys):,} rows are copies of others: rows that are held out may "
+            "have been seen."
+        )
+    if labels is not None and 2 <= len(labels[0]) <= len(keys) // _FEWEST:
+        fold = (keys % np.uint64(2)).astype(np.int64)
+        yield from _leaks(reading.columns, table, *labels, fold)
+        yield from _drifts(reading.columns, table, *labels)
+
+
+def _groups(columns: Sequence[ColumnReading], evidence: Mapping[str, Evidence]) -> Iterator[str]:
+    for column in columns:
+        own = evidence[column.name]
+        repeated = own.n_distinct < DISTINCT_SHARE * own.n_filled
+        if column.kind == "id" and repeated:
+            yield (
+                f"Column {shown(column.name)} has {own.n_filled / own.n_distinct:.1f} rows for "
+                "each value: rows that belong together should be held out together."
+            )
+
+
+def _leaks(
+    columns: Sequence[ColumnReading],
+    table: Table,
+    classes: NDArray[Any],
+    y: NDArray[Any],
+    fold: NDArray[np.int64],
+) -> Iterator[str]:
+    for column in columns:
+        for name in column.made:
+            score = max(
+                _area(_cells(table, table.place(name)), y == k, fold) for k in range(len(classes))
+            )
+            if score > LEAK:
+                yield (
+                    f"Column {shown(column.name)} alone tells the target (AUC {score:.3f}): is it "
+                    "known before the decision? If not, --drop it."
+                )
+                break
+
+
+def _cells(table: Table, j: int) -> NDArray[np.int64]:
+    """A few cells of a column: texts, or quantiles of numbers; missing is one more."""
+    values = table.column(j)
+    if table.kinds[j] == "categorical":
+        return np.asarray(values + 1, dtype=np.int64)
+    gone = np.isnan(values)
+    if gone.all():
+        return np.zeros(len(values), dtype=np.int64)
+    cuts = np.unique(np.quantile(values[~gone], np.linspace(0, 1, _BINS + 1)[1:-1]))
+    return np.where(gone, 0, 1 + np.searchsorted(cuts, values, "left"))
+
+
+def _area(cells: NDArray[np.int64], hit: NDArray[np.bool_], fold: NDArray[np.int64]) -> float:
+    """Area under the curve of the share of hits in a row's cell, counted on the other half."""
+    if min(hit.sum(), (~hit).sum()) < _FEWEST:
+        return 0.0
+    score = np.empty(len(hit))
+    for half in (0, 1):
+        other = fold != half
+        n = np.bincount(cells[other], minlength=cells.max() + 1)
+        hits = np.bincount(cells[other], hit[other], minlength=cells.max() + 1)
+        mean = hit[other].mean() if other.any() else 0.5
+        score[~other] = ((hits + mean) / (n + 1.0))[cells[~other]]
+    return float(roc_auc_score(hit, score))
+
+
+def _drifts(
+    columns: Sequence[ColumnReading], table: Table, classes: NDArray[Any], y: NDArray[Any]
+) -> Iterator[str]:
+    rarest = int(np.bincount(y).argmin())
+    for column in columns:
+        if column.kind not in ("date", "date-time"):
+            continue
+        days = table.column(table.place(column.made[0]))
+        there = ~np.isnan(days)
+        cuts = np.unique(np.quantile(days[there], np.linspace(0, 1, _QUARTERS + 1)[1:-1]))
+        quarter, hit = np.searchsorted(cuts, days[there], "left"), y[there] == rarest
+        counts = np.array(
+            [[np.sum(hit[quarter == q] == v) for v in (0, 1)] for q in np.unique(quarter)]
+        )
+        if len(counts) < 2 or not (counts.sum(axis=0) > 0).all():
+            continue
+        share = counts[:, 1] / counts.sum(axis=1)
+        if chi2_contingency(counts).pvalue < _SURE and np.ptp(share) > _MOVED:
+            yield (
+                f"The share of {shown(str(classes[rarest]))} moves with {shown(column.name)}, "
+                f"from {share[0]:.0%} of the earliest quarter to {share[-1]:.0%} of the latest: "
+                "judge the model on later rows than those it learns from."
+            )
