@@ -31,7 +31,8 @@ ROWS = [
     ["minimax"],
     ["choose", "papers"],
     ["export"],
-    ["watch", "reporting"],
+    ["reporting"],
+    ["watching"],
     ["job"],
     ["cli"],
 ]

@@ -40,6 +40,7 @@ _HOME = {
     "to_onnx": "laconic.export.onnx_graph",
     "to_scorecard": "laconic.export.scorecard",
     "to_sql": "laconic.export.sql",
+    "watch": "laconic.watching.watch",
 }
 
 _PACKAGES = {

@@ -34,7 +34,7 @@ def watch(
     from laconic.export.atomic import write_atomically
     from laconic.export.model_file import load
     from laconic.job.scoring import watch_file
-    from laconic.watch.render import sentences, to_html
+    from laconic.watching.render import sentences, to_html
 
     if out is not None and out.suffix not in (".html", ".json"):
         raise ValueError(f"--out {out.name}: the name must end with .html or .json.")

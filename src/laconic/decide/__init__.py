@@ -6,6 +6,8 @@ __getattr__, __dir__, __all__ = door(
     __name__,
     {
         "DecisionClassifier": "estimator",
+        "Guarantee": "guarantee",
+        "accepted_error": "sets",
         "baseline_costs": "costs",
         "class_risks": "shift",
         "correct_prior": "laconic.core.decisions",
@@ -14,6 +16,9 @@ __getattr__, __dir__, __all__ = door(
         "estimate_prior": "shift",
         "expected_cost": "costs",
         "gray_zone": "laconic.core.decisions",
+        "guaranteed_threshold": "guarantee",
+        "prediction_sets": "sets",
+        "reference_of": "reference",
         "reject_zone": "laconic.core.decisions",
         "risk_by_prior": "shift",
     },

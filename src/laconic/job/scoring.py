@@ -24,7 +24,7 @@ from laconic.data.tables.text import TextFormat, name_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.export.atomic import replacing
 from laconic.linear.form import LinearScore
-from laconic.watch.watch import Counter, Watched, conclude, reference_for
+from laconic.watching.watch import Counter, Watched, conclude, reference_for
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from laconic._typing import Floats, Ints
 from laconic.core.decisions import class_codes
 from laconic.data.tables.columns import Table
 from laconic.decide.reference import ColumnReference, Reference, decisions_of, reference_of
-from laconic.watch.mix import MixEstimate, cell_shares, estimate_mix
-from laconic.watch.sequential import MeanWatch
+from laconic.watching.mix import MixEstimate, cell_shares, estimate_mix
+from laconic.watching.sequential import MeanWatch
 
 ALARM = 0.03
 """Chance of an alarm when only the mix moved, half for the scores and half for all columns. The

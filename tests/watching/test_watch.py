@@ -7,9 +7,9 @@ import pytest
 
 from laconic import DecisionClassifier, PlainLogisticRegression
 from laconic.decide.reference import Reference, reference_of
-from laconic.watch.mix import estimate_mix, likeliest_mix
-from laconic.watch.sequential import MeanWatch
-from laconic.watch.watch import Counter, conclude, watch
+from laconic.watching.mix import estimate_mix, likeliest_mix
+from laconic.watching.sequential import MeanWatch
+from laconic.watching.watch import Counter, conclude, watch
 
 COSTS = {"bad": {"ok": 5}, "ok": {"bad": 1}}
 

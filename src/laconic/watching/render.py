@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from laconic.reporting.render import page_style
-from laconic.watch.watch import Watched
+from laconic.watching.watch import Watched
 
 
 def sentences(found: Watched) -> list[str]:
