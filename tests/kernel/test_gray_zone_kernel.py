@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
@@ -86,6 +87,32 @@ def test_precomputed_and_callable_kernels_are_the_named_ones():
     matrix = polynomial_kernel(X, X, degree=2, gamma=0.3, coef0=1.0)
     by_hand = clone(given).fit(matrix, y)
     assert poly.fit(X, y).objective_ == pytest.approx(by_hand.objective_, rel=1e-6)
+
+
+def test_sparse_kernel_values_are_the_dense_ones():
+    """A kernel function that returns a sparse matrix, and a given matrix in CSR form."""
+    X, y = make_moons(90, noise=0.3, random_state=3)
+
+    dense = GrayZoneKernelClassifier(rbf_kernel).fit(X, y)
+    thin = GrayZoneKernelClassifier(lambda A, B: sparse.csr_matrix(rbf_kernel(A, B))).fit(X, y)
+    np.testing.assert_array_equal(thin.predict_proba(X), dense.predict_proba(X))
+    given = GrayZoneKernelClassifier("precomputed").fit(sparse.csr_matrix(rbf_kernel(X)), y)
+    found = given.predict_proba(sparse.csr_matrix(rbf_kernel(X)))
+    np.testing.assert_allclose(found, dense.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_linear_kernel_has_coefficients(n_classes):
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(150, 3))
+    y = np.digitize(X[:, 0] + 0.5 * draw.normal(size=150), [0.0, 1.0][: n_classes - 1])
+    for table in (X, sparse.csr_matrix(X)):
+        model = GrayZoneKernelClassifier("linear", zone=(0.3, 0.7)).fit(table, y)
+        assert model.coef_.shape == (1 if n_classes == 2 else 3, 3)
+        scores = X @ model.coef_.T + model.intercept_
+        np.testing.assert_allclose(scores.reshape(model.log_odds(X).shape), model.log_odds(X))
+    with pytest.raises(AttributeError, match="kernel='linear'"):
+        _ = GrayZoneKernelClassifier().fit(X, y).coef_
 
 
 def test_sparse_rows_are_the_dense_ones():

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
+from sklearn.datasets import make_blobs
+from sklearn.svm import SVC
 
 import conic
 from laconic.core.gray_zone import TruncatedLogistic
@@ -21,10 +23,12 @@ from laconic.core.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
+from laconic.data.source import ArraySource
 from laconic.kernel.fit import solve_kernel
 from laconic.kernel.kernels import Kernel, KernelRows, parzen_bandwidth, scores_of
 from laconic.kernel.low_rank import find_span, landmark_span, solve_span
 from laconic.kernel.rounded import LossRows
+from laconic.linear.solvers.newton import solve_linear
 
 ZONES = [(0.2, 0.4), (0.45, 0.55), (0.0, 0.3), (0.6, 1.0), (0.0, 1.0)]
 SHAPES = ["plain", "duplicates", "constant column", "weights", "precomputed", "poly", "linear"]
@@ -182,6 +186,64 @@ def test_larger_problems_agree_and_shrinking_loses_nothing():
     assert values[0] == pytest.approx(values[1], rel=1e-6)
     assert all(fit.solution.converged for fit in found.values())
     assert len(found["low-rank"].basis) < 400
+
+
+def blobs():
+    """Overlapping clouds on which pairs once stopped after shrinking to seven rows."""
+    X, y = make_blobs(500, n_features=2, centers=2, cluster_std=4, random_state=20)
+    return X, np.where(y > 0, 1.0, -1.0)
+
+
+def svm_value(X, y) -> float:
+    """The objective of scikit-learn's support vector machine, recomputed."""
+    peer = SVC(kernel="linear", tol=1e-8).fit(X, y)
+    w, z = peer.coef_[0], peer.decision_function(X)
+    return float(w @ w / 2 + np.maximum(1.0 - y * z, 0.0).sum())
+
+
+@pytest.mark.parametrize("solver", ["auto", "smo"])
+@pytest.mark.parametrize("given", [False, True])
+def test_pairs_on_a_linear_kernel_reach_the_optimum_of_svc(solver, given):
+    X, y = blobs()
+    rows = KernelRows(Kernel("linear"), X)
+    if given:
+        rows = KernelRows(Kernel("precomputed"), X @ X.T)
+    fit = solve_kernel(
+        rows, HingeLoss(), y, np.ones(500), C=1.0, tol=1e-6, max_iter=1000, solver=solver
+    )
+    assert fit.solution.converged
+    assert fit.solution.value == pytest.approx(svm_value(X, y), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", [HingeLoss(), AbsoluteError()])
+def test_low_rank_kernels_reach_the_optimum_of_the_linear_model(loss):
+    """Random tables of few columns; the linear Newton is the independent answer."""
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        n, d = int(draw.integers(20, 300)), int(draw.integers(1, 6))
+        X = draw.normal(size=(n, d)) * 10 ** draw.uniform(-1, 1)
+        f = X @ draw.normal(size=d)
+        y = f + draw.choice([0.1, 1.0, 2.0]) * f.std() * draw.normal(size=n)
+        y = y if isinstance(loss, AbsoluteError) else np.where(y > 0, 1.0, -1.0)
+        C = 10 ** draw.uniform(-2, 2)
+        fit = solve_kernel(
+            KernelRows(Kernel("linear"), X), loss, y, np.ones(n), C=C, tol=1e-8, max_iter=100
+        )
+        best = solve_linear(ArraySource(X, y, np.ones(n)), loss, C=C, tol=1e-9)
+        assert fit.solution.converged, seed
+        assert fit.solution.value == pytest.approx(best.value, rel=1e-6), seed
+
+
+def test_pairs_that_creep_are_handed_to_newton():
+    """A weight of 1e4 on a kernel of middling rank: pairs drift for ever in its null space."""
+    draw = np.random.default_rng(1)
+    X = draw.normal(size=(130, 40))
+    y = draw.choice([-1.0, 1.0], 130)
+    fit = solve_kernel(KernelRows(Kernel("linear"), X), HingeLoss(), y, np.ones(130), C=1e4)
+    assert fit.solution.converged
+    assert fit.solver != "smo"
+    best = solve_linear(ArraySource(X, y, np.ones(130)), HingeLoss(), C=1e4, tol=1e-8)
+    assert fit.solution.value == pytest.approx(best.value, rel=1e-5)
 
 
 def test_the_basis_reproduces_the_kernel():

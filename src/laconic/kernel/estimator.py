@@ -89,6 +89,8 @@ class GrayZoneKernelClassifier(ZoneDecisions):
         Multipliers. ``dual_coef_ @ k(support_vectors_, x) + intercept_`` is the score; with
         "low-rank" and landmarks up to the gap only.
     intercept_ : ndarray of shape (1,) or (n_classes,)
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        With ``kernel="linear"`` only, as in SVC.
     score_form_ : KernelScore
         What predicts. "low-rank" and landmarks expand the score on their few points.
     threshold_ : float
@@ -244,6 +246,14 @@ class GrayZoneKernelClassifier(ZoneDecisions):
         self.duality_gap_ = float(sum(part.solution.gap for part in fits))
         self.n_iter_ = np.array([max(part.solution.n_iter, 1) for part in fits])
         self.solver_ = fits[0].solver
+
+    @property
+    def coef_(self) -> Floats:
+        """``X @ coef_.T + intercept_`` is the score, with ``kernel="linear"``."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is there with kernel='linear' only.")
+        form = self.score_form_
+        return np.asarray(form.coef @ form.vectors)
 
     def log_odds(self, X: Any) -> Floats:
         """f(x) + b: log-odds of the second class, or one score per class."""

@@ -28,6 +28,7 @@ from laconic.kernel.tuning import (
     FINE,
     KMEANS_ROWS,
     LEFT_OVER,
+    PATIENCE_WITH_PAIRS,
     SMO_UP_TO,
     WHOLE_MATRIX_UP_TO,
     WIDEST_BASIS,
@@ -81,7 +82,7 @@ def solve_kernel(
 ) -> KernelFit:
     """Fit by the named solver; "auto" picks one by the number of rows and the kernel's rank."""
     rows = LossRows(loss, y, C * weight)
-    task = _Task(kernel, rows, fit_intercept, tol, max_iter, 1e6 * cache_mb)
+    task = _Task(kernel, rows, fit_intercept, tol, tol, max_iter, 1e6 * cache_mb)
     if solver != "auto":
         return task.by(solver)
     # on few rows the last digits cost next to nothing
@@ -95,22 +96,36 @@ def solve_kernel(
 
 @dataclass(frozen=True)
 class _Task:
-    """One problem, for whichever solver."""
+    """One problem, for whichever solver; a gap of ``tol`` is the aim, one of ``enough`` will do."""
 
     kernel: KernelRows
     rows: LossRows
     fit_intercept: bool
     tol: float
+    enough: float
     max_iter: int
     cache_bytes: float
 
     def by_the_best(self) -> KernelFit:
         n, pairs = self.rows.n_rows, self._pairs_do()
-        if pairs and n <= SMO_UP_TO:
-            return self.by("smo")
-        if n <= WHOLE_MATRIX_UP_TO:
+        cheap = int(np.sqrt(BASIS_SQUARED_A_ROW * n)) if pairs else n // 6
+        few = n <= (SMO_UP_TO if pairs else WHOLE_MATRIX_UP_TO)
+        # pairs creep on a matrix of low rank, which only a gaussian kernel is unlikely to have
+        if not few or self.kernel.kernel.name != "rbf":
+            found = self._by_low_rank(cheap)
+            if found is not None:
+                return found
+        if not pairs:
             return self.by("block")
-        return self._by_low_rank(only_if_cheap=True) or self.by("smo" if pairs else "block")
+        patient = self.max_iter if n > SMO_UP_TO else min(self.max_iter, PATIENCE_WITH_PAIRS)
+        found = replace(self, max_iter=patient).by("smo")
+        if self._will_do(found):
+            return found
+        other = self._by_low_rank(n // 3) or self.by("block")
+        return min(found, other, key=lambda fit: fit.solution.gap)
+
+    def _will_do(self, fit: KernelFit) -> bool:
+        return fit.solution.gap <= self.enough * max(fit.solution.value, self.rows.least)
 
     def _pairs_do(self) -> bool:
         """Whether pairs of multipliers are a good road: a kink on every row keeps most still."""
@@ -147,33 +162,28 @@ class _Task:
         basis = np.flatnonzero(beta)
         return KernelFit(solution, basis, beta[basis], float(solution.point[-1]), solver)
 
-    def _by_low_rank(self, *, only_if_cheap: bool = False) -> KernelFit | None:
-        """On a basis; ``only_if_cheap``: None where the rank is too high or the gap misses."""
+    def _by_low_rank(self, most: int | None = None) -> KernelFit | None:
+        """On a basis; if of at most ``most`` rows, None where those or the gap do not do."""
         kernel, rows, tol = self.kernel, self.rows, self.tol
         size = float(kernel.diagonal.max(initial=0.0)) or 1.0
-        most = kernel.n_rows
-        if only_if_cheap:
-            worth = np.sqrt(BASIS_SQUARED_A_ROW * most) if self._pairs_do() else most / 6
-            most = min(WIDEST_BASIS, int(worth))
+        limit = kernel.n_rows if most is None else max(min(WIDEST_BASIS, most), 1)
         least = LEFT_OVER * size * min(1.0, tol / 1e-5)
         while True:
-            patience = 1e3 * least if only_if_cheap else np.inf
-            span = find_span(kernel, most, least, patience=patience)
-            if only_if_cheap and float(span.left.max()) > least:
+            span = find_span(kernel, limit, least, patience=np.inf if most is None else 1e3 * least)
+            if most is not None and float(span.left.max()) > least:
                 return None
             found = solve_span(
                 kernel, rows, span, fit_intercept=self.fit_intercept, tol=tol,
                 max_iter=self.max_iter,
             )  # fmt: skip
             missed = found.gap > tol * max(found.value, rows.least)
-            finer = least > 1e-13 * size and span.rank < most
+            finer = least > 1e-13 * size and span.rank < limit
             if not missed or not finer or found.details["remainder"] < 0.1 * found.gap:
                 break
             least *= 1e-2
-        if only_if_cheap and missed:
-            return None
         w, b = found.point[:-1], float(found.point[-1])
-        return KernelFit(found, span.basis, span.coefficients(w), b, "low-rank")
+        fit = KernelFit(found, span.basis, span.coefficients(w), b, "low-rank")
+        return fit if most is None or self._will_do(fit) else None
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,8 @@ class KernelScore:
         for start in range(0, matrix.shape[0], step):
             part = matrix[start : start + step]
             K = part if self.kernel.name == "precomputed" else self._values(part)
-            out[start : start + step] = np.asarray(K) @ self.coef.T + self.intercept
+            K = K.toarray() if issparse(K) else np.asarray(K)
+            out[start : start + step] = K @ self.coef.T + self.intercept
         return out
 
     def _values(self, part: Any) -> Floats:

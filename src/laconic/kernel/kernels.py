@@ -250,7 +250,7 @@ def _compiled_exponential(exponents: Floats) -> Floats:
 
 
 def _of_function(function: KernelFunction, A: Any, B: Any) -> Floats:
-    values = np.asarray(function(A, B), dtype=np.float64)
+    values = _dense(function(A, B))
     expected = (A.shape[0], B.shape[0])
     if values.shape != expected:
         raise ValueError(
@@ -263,6 +263,7 @@ def _of_function(function: KernelFunction, A: Any, B: Any) -> Floats:
 
 
 def _dense(table: Any) -> Floats:
+    """float64, whether it was dense or sparse."""
     return np.asarray(table.toarray() if issparse(table) else table, dtype=np.float64)
 
 

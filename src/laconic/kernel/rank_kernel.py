@@ -125,6 +125,7 @@ class RankKernelClassifier(TableClassifier):
     ranked_form_ : RankedKernel
     support_vectors_ : ndarray
         Support examples, by their features.
+    n_support_ : ndarray of shape (n_classes,)
     objective_, duality_gap_ : float
     classes_, n_features_in_, feature_names_in_
 
@@ -191,7 +192,7 @@ class RankKernelClassifier(TableClassifier):
             random_state=self.random_state,
         ).fit(features, self.classes_[rows.y], rows.weight)
         self.ranked_form_ = RankedKernel(maps, inner.score_form_)
-        self.support_vectors_ = inner.support_vectors_
+        self.support_vectors_, self.n_support_ = inner.support_vectors_, inner.n_support_
         self.objective_, self.duality_gap_ = inner.objective_, inner.duality_gap_
         return self
 

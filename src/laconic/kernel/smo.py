@@ -40,6 +40,7 @@ from laconic.kernel.tuning import (
     HALVINGS,
     NARROW,
     ROUGH,
+    ROUNDS_WITHOUT_GAIN,
     WHOLE_CACHE_UP_TO,
 )
 from laconic.linear.solvers.rows import balanced
@@ -202,7 +203,7 @@ def solve_smo(
     described = _described(rows)
     beta = _start(rows, described)
     f = scores_of(kernel, beta) if beta.any() else np.zeros(rows.n_rows)
-    n, steps = rows.n_rows, 0
+    n, steps, stuck = rows.n_rows, 0, 0
     best: Solution | None = None
     why: WhyStopped = "max_iter"
     most = max_iter * max(n, 100)
@@ -211,24 +212,24 @@ def solve_smo(
         cache = _Kept(kernel, np.arange(n), cache_bytes)
         # differences in single precision are enough for a first round and a gap that is not small
         single = cache.kind is np.float32 and steps == 0 and tol >= ROUGH
-        done, violation = _sweeps(
-            cache, rows, described, beta, f, enough * tol, most - steps, single
-        )
+        steps += _sweeps(cache, rows, described, beta, f, enough * tol, most - steps, single)
         del cache
-        steps += done
         f = scores_of(kernel, beta)
-        now = _certified(rows, described, beta, f, steps)
+        now, violation = _certified(rows, described, beta, f, steps)
+        stuck = stuck + 1 if best is not None and now.gap > 0.9 * best.gap else 0
         best = now if best is None or now.gap < best.gap else best
         if best.gap <= tol * max(best.value, rows.least):
             why = "gap"
             break
         if steps >= most:
             break
-        if (violation < FINEST and not single) or enough < 1e-3:
+        # of all rows: those that were shrunk away may have come to violate most
+        if (violation < FINEST and not single) or stuck >= ROUNDS_WITHOUT_GAIN:
             why = "stalled"
             break
         # what was forgotten while rows were shrunk, and single precision, take their share
-        enough *= 0.3
+        enough = max(0.3 * enough, 1e-3)
+    assert best is not None
     slope = -best.point[:-1]
     details = {
         "slopes": slope, "scores": best.details["scores"],
@@ -250,10 +251,10 @@ def _start(rows: LossRows, described: hot.Rows) -> Floats:
 def _sweeps(
     cache: _Kept, rows: LossRows, described: hot.Rows, beta: Floats, f: Floats, tol: float,
     most: int, single: bool,
-) -> tuple[int, float]:  # fmt: skip
+) -> int:  # fmt: skip
     """Pair steps on all rows, then on fewer and fewer, until the gap of those seems below ``tol``.
 
-    ``beta`` and ``f`` are changed in place. Returns the steps made and the largest violation.
+    ``beta`` and ``f`` are changed in place. Returns the steps made.
     """
     here = np.arange(rows.n_rows)
     part, some = described, rows
@@ -291,7 +292,7 @@ def _sweeps(
         diagonal, dual = diagonal[kept], hot.Dual(*(array[kept] for array in dual))
         cache, desk = cache.shrunk(kept), _desk(len(here), single)
     beta[here] = dual.beta
-    return max(done, 1), worst - best
+    return max(done, 1)
 
 
 def _wanted(cache: _Kept, part: hot.Rows, dual: hot.Dual, first: int) -> Ints:
@@ -315,28 +316,25 @@ def _may_move(part: hot.Rows, dual: hot.Dual, best: float, worst: float) -> Ints
 
 def _certified(
     rows: LossRows, described: hot.Rows, beta: Floats, f: Floats, steps: int
-) -> Solution:
-    b = _intercept(rows, described, beta, f)
-    value = 0.5 * max(float(beta @ f), 0.0) + rows.value(f + b)
-    gap = rows.price(f + b, -beta)
-    details: dict[str, Any] = {"scores": f + b}
-    return Solution(np.append(beta, b), value, gap, steps, "gap", details)
+) -> tuple[Solution, float]:
+    """Value and gap at the best intercept for these scores, and the largest violation.
 
-
-def _intercept(rows: LossRows, described: hot.Rows, beta: Floats, f: Floats) -> float:
-    """The best intercept for these scores, in the middle where there are many.
-
-    The pair that violates most brackets it: at -worst every slope is at most what beta says, at
-    -best at least, and the slopes of beta sum to zero.
+    The pair that violates most brackets the intercept: at -worst every slope is at most what beta
+    says, at -best at least, and the slopes of beta sum to zero. It is the middle of many.
     """
     h, fall = np.empty(len(beta)), np.empty(len(beta))
     hot.responses(described, beta, h, fall)
     e = f - h
     best = float(e[beta < described.high].min(initial=np.inf))
     worst = float(e[beta > described.low].max(initial=-np.inf))
-    if not np.isfinite(best + worst):
-        return rows.best_constant()
-    return _bracketed(rows, f, -worst, -best, HALVINGS)
+    if np.isfinite(best + worst):
+        b = _bracketed(rows, f, -worst, -best, HALVINGS)
+    else:
+        b = rows.best_constant()
+    value = 0.5 * max(float(beta @ f), 0.0) + rows.value(f + b)
+    gap = rows.price(f + b, -beta)
+    details: dict[str, Any] = {"scores": f + b}
+    return Solution(np.append(beta, b), value, gap, steps, "gap", details), worst - best
 
 
 def _bracketed(rows: LossRows, f: Floats, low: float, high: float, halvings: int) -> float:

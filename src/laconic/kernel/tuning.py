@@ -18,6 +18,9 @@ without a look at the kernel's rank; kernel benchmark."""
 WIDEST_BASIS, BASIS_SQUARED_A_ROW = 700, 7.0
 """A basis of m rows costs n m^2, pairs n^2: it is worth its while up to m^2 = 7 n; kernel
 benchmark."""
+PATIENCE_WITH_PAIRS = 100
+"""Sweeps of pair steps after which "auto" turns to Newton: where pairs do at all they take fewer
+than 20 on the kernel benchmark."""
 FEW_ROWS, FINE = 500, 1e-11
 """On so few rows the last digits cost next to nothing: the gap aimed at there; by convention."""
 LEFT_OVER = 1e-5
@@ -39,6 +42,9 @@ ROUGH = 1e-6
 """Least relative gap for which differences in single precision may do."""
 CLOSE = 0.1
 """The gap is not looked at before violations are below this; by convention."""
+ROUNDS_WITHOUT_GAIN = 20
+"""Rounds (all rows, then fewer) without a gap a tenth smaller after which pairs give up; small
+linear kernels (tests/kernel/test_kernel_solvers.py) have had up to some ten."""
 HALVINGS, FEW_HALVINGS = 25, 6
 """Halvings of the bracket of the intercept, in the end and on the way; by convention."""
 NARROW = 34
