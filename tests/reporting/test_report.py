@@ -17,6 +17,7 @@ from sklearn.base import is_classifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
 
 import laconic
 from estimator_cases import all_cases
@@ -30,6 +31,7 @@ from laconic import (
 )
 from laconic.data.demo import make_payments
 from laconic.decide import class_risks, risk_by_prior
+from laconic.decide.intervals import mean_cost_interval
 from laconic.displays import CandidatesDisplay
 from laconic.reporting.curves import PRIOR_STEPS, RATIO_STEPS, STEP, ceiling, mix, play
 from laconic.reporting.render import to_html, to_markdown, to_terminal
@@ -435,7 +437,25 @@ def test_the_interval_of_the_cost_is_that_of_its_mean(payments, summary):
     cost = np.where(model.predict(X) == y, 0.0, np.where(y == "fraud", 25.0, 1.0))
     pooled = np.sqrt(sum(cost[y == c].var() * np.sum(y == c) for c in model.classes_)) / len(y)
     assert summary["expected_cost_se"] == pytest.approx(pooled)
-    assert play(summary["sliders"])["cost_se"] == pytest.approx(pooled)
+    counts = [[np.sum((y == truth) & (model.predict(X) == said)) for said in model.classes_]
+              for truth in model.classes_]  # fmt: skip
+    ends = mean_cost_interval(counts, [[0.0, 25.0], [1.0, 0.0]])
+    assert (summary["expected_cost_low"], summary["expected_cost_high"]) == pytest.approx(ends)
+    shown = play(summary["sliders"])
+    assert (shown["cost_low"], shown["cost_high"]) == pytest.approx(ends)
+    moved = play(summary["sliders"], prior_step=1)
+    assert moved["cost_low"] < moved["cost"] < moved["cost_high"]
+    (measured,) = [c for c in summary["certificates"] if c["kind"] == "measured"]
+    assert (measured["low"], measured["high"]) == pytest.approx(ends)
+
+
+def test_no_error_is_not_between_zero_and_zero():
+    X, y = np.arange(40.0)[:, None], (np.arange(40) >= 35).astype(int)
+    model = DecisionClassifier(DecisionTreeClassifier(), costs={"fp": 1, "fn": 10}).fit(X, y)
+    found = report(model, X, y)
+    assert found.summary["expected_cost"] == 0.0
+    assert found.summary["expected_cost_high"] > 0.5
+    assert "between 0 and 0" not in found.to_markdown()
 
 
 def test_the_map_shows_drawn_rows_on_the_components_of_the_parts(payments, summary):

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
 from sklearn.utils import column_or_1d
 
 from laconic._typing import Floats
 from laconic.core import drawing as theme
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, gray_zone
 from laconic.decide.costs import baseline_costs, labels_of, row_weights
+from laconic.decide.intervals import rate_interval
 from laconic.decide.shift import class_risks, prior_grid
 
-__all__ = ["CostCurveDisplay", "PriorRiskDisplay", "ReliabilityDisplay", "wilson_interval"]
+__all__ = ["CostCurveDisplay", "PriorRiskDisplay", "ReliabilityDisplay"]
 
 
 @dataclass
@@ -30,7 +30,7 @@ class ReliabilityDisplay(theme.Display):
     Attributes
     ----------
     predicted, observed, lower, upper, rows : ndarray of shape (n_bins,)
-        Per bin: mean prediction, observed frequency, its Wilson interval, and the (effective)
+        Per bin: mean prediction, observed frequency, its interval, and the (effective)
         number of rows.
     zone : (float, float) or None
         Where the probabilities must be right, for instance :func:`laconic.gray_zone`.
@@ -90,7 +90,8 @@ class ReliabilityDisplay(theme.Display):
             Bins with equal numbers of rows, of equal width, or with equal sums of predictions: the
             last shows a rare class, of which most rows are near zero.
         confidence : float, default=0.95
-            Of each bin's Wilson interval. With weights, its size is the effective number of rows.
+            Of each bin's :func:`~laconic.decide.intervals.rate_interval`; with weights, its size is
+            the effective number of rows.
         positive : class, optional
             The class that ``proba`` is of; by default the last of two.
         labels, sample_weight, name : optional
@@ -176,22 +177,8 @@ def _reliability_bins(
     predicted = np.bincount(place, weights=weight * p, minlength=n_bins)[filled] / total[filled]
     observed = np.bincount(place, weights=weight * hit, minlength=n_bins)[filled] / total[filled]
     rows = total[filled] ** 2 / squares[filled]
-    lower, upper = wilson_interval(observed, rows, confidence)
+    lower, upper = rate_interval(observed, rows, confidence)
     return predicted, observed, lower, upper, rows
-
-
-def wilson_interval(share: Floats, rows: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Wilson score interval of a binomial share: inside [0, 1], sensible at 0 and 1.
-
-    >>> low, high = wilson_interval(np.array([0.0]), np.array([10.0]), 0.95)
-    >>> low.round(3), high.round(3)
-    (array([0.]), array([0.278]))
-    """
-    z = float(norm.ppf(0.5 + confidence / 2))
-    scale = 1.0 + z**2 / rows
-    centre = (share + z**2 / (2 * rows)) / scale
-    reach = z / scale * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
-    return np.clip(centre - reach, 0.0, share), np.clip(centre + reach, share, 1.0)
 
 
 @dataclass

@@ -23,6 +23,7 @@ from scipy.special import expit, logit
 
 from laconic._typing import Floats
 from laconic.decide.displays import ReliabilityDisplay
+from laconic.decide.intervals import mean_cost_interval
 from laconic.reporting.measured import Measured, decision_model, measure
 
 STEP = math.log(10.0) / 20.0
@@ -67,6 +68,7 @@ def slider_table(rows: Measured, k: int, baseline: Any = None, X: Any = None) ->
         "right": [float(rows.costs[n, n]), float(rows.costs[k, k])],
         "rows": [int(rows.class_rows[n]), int(rows.class_rows[k])],
         "abstains": rows.reject_cost is not None,
+        "drawn": rows.prior is None,
         "rules": rules,
     }
 
@@ -110,6 +112,7 @@ def play(table: dict[str, Any], ratio_step: int = 0, prior_step: int = 0, rule: 
 
     >>> table = {"step": STEP, "ratio_steps": 40, "prior_steps": 59, "ratio": 9.0, "share": 0.5,
     ...          "false_alarm": 1.0, "right": [0.0, 0.0], "rows": [4, 2], "positive": 1,
+    ...          "drawn": True,
     ...          "rules": [{"cuts": [0.1] * 199, "alarms": [1] * 199, "hits": [2] * 199}]}
     >>> shown = play(table)
     >>> shown["threshold"], shown["cost"], shown["false_alarms"]
@@ -124,11 +127,9 @@ def play(table: dict[str, Any], ratio_step: int = 0, prior_step: int = 0, rule: 
     hit_rate = counts["hits"][cut] / table["rows"][1]
     risks = class_costs(table, cut, ratio, rule)
     miss = ratio * table["false_alarm"]
-    spread = (share * miss) ** 2 * hit_rate * (1.0 - hit_rate) / table["rows"][1]
-    spread += ((1.0 - share) * table["false_alarm"]) ** 2 * (
-        alarm_rate * (1.0 - alarm_rate) / table["rows"][0]
-    )
     right_negative, right_positive = table["right"]
+    drawn = table["drawn"] and prior_step == 0
+    low, high = _cost_limits(table, counts, cut, miss, None if drawn else share)
     return {
         "ratio": ratio,
         "share": share,
@@ -139,11 +140,26 @@ def play(table: dict[str, Any], ratio_step: int = 0, prior_step: int = 0, rule: 
         "missed": 1000.0 * share * (1.0 - hit_rate),
         "false_alarms": 1000.0 * (1.0 - share) * alarm_rate,
         "cost": (1.0 - share) * risks[0] + share * risks[1],
-        "cost_se": math.sqrt(spread),
+        "cost_low": low,
+        "cost_high": high,
         "always_negative": (1.0 - share) * right_negative + share * (right_positive + miss),
         "always_positive": (1.0 - share) * (right_negative + table["false_alarm"])
         + share * right_positive,
     }
+
+
+def _cost_limits(
+    table: dict[str, Any], counts: dict[str, Any], cut: int, miss: float, share: float | None
+) -> tuple[float, float]:
+    """Interval of the cost; at a class mix that was drawn with the rows when ``share`` is None."""
+    (negative, positive), (right_negative, right_positive) = table["rows"], table["right"]
+    alarms, hits = counts["alarms"][cut], counts["hits"][cut]
+    seen = [[negative - alarms, alarms], [positive - hits, hits]]
+    paid = [
+        [right_negative, right_negative + table["false_alarm"]],
+        [right_positive + miss, right_positive],
+    ]
+    return mean_cost_interval(seen, paid, None if share is None else [1.0 - share, share])
 
 
 def class_costs(table: dict[str, Any], cut: int, ratio: float, rule: int = 0) -> list[float]:
@@ -170,7 +186,7 @@ def class_mix(rows: Measured) -> dict[str, Any]:
     counts = rows.confusion()
     totals = np.maximum(rows.class_rows, 1)
     rates = counts / totals[:, None]
-    paid = rows.costs if rows.reject_cost is None else _with_abstention(rows)
+    paid = rows.paid()
     base = rows.class_rows / rows.n_rows if rows.prior is None else rows.prior
     return {
         "step": STEP,
@@ -180,11 +196,6 @@ def class_mix(rows: Measured) -> dict[str, Any]:
         "rates": rates[:, : paid.shape[1]].tolist(),
         "costs": paid.tolist(),
     }
-
-
-def _with_abstention(rows: Measured) -> Floats:
-    column = np.full((rows.n_classes, 1), rows.reject_cost)
-    return np.hstack([rows.costs, column])
 
 
 def mix(table: dict[str, Any], steps: list[int]) -> dict[str, Any]:

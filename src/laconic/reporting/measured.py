@@ -60,6 +60,12 @@ class Measured:
             return cost
         return np.where(taken, cost, self.reject_cost)
 
+    def paid(self) -> Floats:
+        """Costs by truth and decision; a last column for abstaining where that is allowed."""
+        if self.reject_cost is None:
+            return self.costs
+        return np.hstack([self.costs, np.full((self.n_classes, 1), self.reject_cost)])
+
     def confusion(self) -> Ints:
         """(K, K + 1): truth by decision; the last column counts abstentions."""
         place = np.where(self.decided == ABSTAINED, self.n_classes, self.decided)

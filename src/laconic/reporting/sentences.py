@@ -83,11 +83,11 @@ class Sentences:
         summary, numbers = self.summary, self.numbers
         positive = clipped(summary["positive"], 28)
         place = summary["classes"].index(summary["positive"])
-        spread = numbers.rough(1.96 * summary["expected_cost_se"])
         cost = summary["expected_cost"]
+        ends = {end: numbers.rough(summary[f"expected_cost_{end}"]) for end in ("low", "high")}
         found = [
             self._card("cost", self.words["card_cost"], cost, numbers.cost(cost))
-            | {"note": self.say("plus_minus", value=spread)}
+            | {"note": self.say("between", **ends)}
         ]
         if summary["threshold"] is not None:
             label = self.say("card_threshold", name=positive)

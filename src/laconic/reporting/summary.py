@@ -6,32 +6,29 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.metrics import log_loss, roc_auc_score
 
 from laconic.core.decisions import positive_class
+from laconic.decide.intervals import CONFIDENCE, mean_cost_interval
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
 from laconic.reporting.measured import Measured, decision_model, measure
 from laconic.reporting.sentences import Sentences
 from laconic.reporting.shapes import describe_model, form_of, map_rows
 
-CONFIDENCE = 0.95
 
-
-def certificates_of(rows: Measured, cost: float, cost_se: float) -> list[dict[str, Any]]:
+def certificates_of(rows: Measured, spread: dict[str, Any]) -> list[dict[str, Any]]:
     """One dict for each certificate: ``kind``, ``value`` and what its sentence needs.
 
     Kinds: "measured" (an interval for the cost), "gap", "edited", "pac_bayes", "c_bound",
     "minimax", "held_out_risks", "compression".
     """
     model = rows.inner
-    reach = float(norm.ppf(0.5 + CONFIDENCE / 2)) * cost_se
     found: list[dict[str, Any]] = [
         {
             "kind": "measured",
-            "value": cost,
-            "low": cost - reach,
-            "high": cost + reach,
+            "value": spread["expected_cost"],
+            "low": spread["expected_cost_low"],
+            "high": spread["expected_cost_high"],
             "rows": rows.n_rows,
         }
     ]
@@ -192,7 +189,7 @@ def summarise(
         "baselines": _baselines(rows, sliders),
         "baseline_name": None if baseline is None else _baseline_name(baseline),
         **_threshold_numbers(rows, k, sliders),
-        "certificates": certificates_of(rows, spread["expected_cost"], spread["expected_cost_se"]),
+        "certificates": certificates_of(rows, spread),
         "comparison": columns_of(comparison),
         "model": described,
         "sliders": sliders,
@@ -261,6 +258,9 @@ def _headline(rows: Measured) -> dict[str, Any]:
         if of_class.any():
             share = float(weight[of_class].sum())
             variance += share**2 * float(cost[of_class].var()) / int(of_class.sum())
+    low, high = mean_cost_interval(
+        counts[:, : rows.paid().shape[1]], rows.paid(), rows.prior, CONFIDENCE
+    )
     decided = mix(class_mix(rows), [0] * rows.n_classes)["decided"]
     return {
         "confusion": counts[:, : rows.n_classes].tolist(),
@@ -269,6 +269,8 @@ def _headline(rows: Measured) -> dict[str, Any]:
         "abstentions_per_1000": decided[rows.n_classes] if len(decided) > rows.n_classes else 0.0,
         "expected_cost": mean,
         "expected_cost_se": math.sqrt(variance),
+        "expected_cost_low": low,
+        "expected_cost_high": high,
     }
 
 

@@ -47,7 +47,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "card_columns": ("variables read by the model", "variables lues par le modèle"),
     "card_rules": ("rules that vote", "règles qui votent"),
     "card_profiles": ("profiles", "profils"),
-    "plus_minus": ("± {value} (95 %)", "± {value} (95 %)"),
+    "between": ("{low} to {high} (95 %)", "{low} à {high} (95 %)"),
     # sections
     "nav": ("Sections", "Sections"),
     "h_play": ("Costs and class mix", "Coûts et répartition des classes"),

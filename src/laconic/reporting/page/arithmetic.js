@@ -10,8 +10,7 @@ function play(table, ratioStep, priorStep, rule) {
   const hitRate = counts.hits[cut] / table.rows[1];
   const risks = classCosts(table, cut, ratio, rule);
   const miss = ratio * table.false_alarm;
-  let spread = (share * miss) ** 2 * hitRate * (1 - hitRate) / table.rows[1];
-  spread += ((1 - share) * table.false_alarm) ** 2 * (alarmRate * (1 - alarmRate) / table.rows[0]);
+  const [low, high] = costLimits(table, counts, cut, miss, table.drawn && priorStep === 0 ? null : share);
   const [rightNegative, rightPositive] = table.right;
   return {
     ratio, share, place: cut,
@@ -22,10 +21,61 @@ function play(table, ratioStep, priorStep, rule) {
     missed: 1000 * share * (1 - hitRate),
     false_alarms: 1000 * (1 - share) * alarmRate,
     cost: (1 - share) * risks[0] + share * risks[1],
-    cost_se: Math.sqrt(spread),
+    cost_low: low,
+    cost_high: high,
     always_negative: (1 - share) * rightNegative + share * (rightPositive + miss),
     always_positive: (1 - share) * (rightNegative + table.false_alarm) + share * rightPositive,
   };
+}
+
+// Interval of a mean cost, as laconic/decide/intervals.py explains it.
+function costLimits(table, counts, cut, miss, share) {
+  const [negative, positive] = table.rows;
+  const alarms = counts.alarms[cut], hits = counts.hits[cut];
+  const paid = [
+    [table.right[0], table.right[0] + table.false_alarm],
+    [table.right[1] + miss, table.right[1]]];
+  const seen = [[negative - alarms, alarms], [positive - hits, hits]];
+  const mix = share === null ? null : [1 - share, share];
+  const least = paid.map((row) => (mix ? Math.min(...row) : Math.min(...paid.flat())));
+  const floor = mix ? mix[0] * least[0] + mix[1] * least[1] : least[0];
+  const most = mix ? mix[0] * Math.max(...paid[0]) + mix[1] * Math.max(...paid[1]) : Math.max(...paid.flat());
+  const cells = [];
+  for (const k of [0, 1]) {
+    for (const d of [0, 1]) {
+      const weight = (mix ? mix[k] : 1) * (paid[k][d] - least[k]);
+      const rows = mix ? table.rows[k] : negative + positive;
+      if (weight > 0) cells.push({ weight, rate: seen[k][d] / rows, rows });
+    }
+  }
+  const [low, high] = sumLimits(cells);
+  return [floor + low, Math.min(floor + high, most)];
+}
+
+const Z = 1.959963984540054;
+
+function rateLimits(p, n) {
+  const scale = 2 * (n + Z * Z);
+  const down = Math.max(Z * Z - 2 - 1 / n + 4 * p * (n * (1 - p) + 1), 0);
+  const up = Math.max(Z * Z + 2 - 1 / n + 4 * p * (n * (1 - p) - 1), 0);
+  const low = (2 * n * p + Z * Z - 1 - Z * Math.sqrt(down)) / scale;
+  const high = (2 * n * p + Z * Z + 1 + Z * Math.sqrt(up)) / scale;
+  return [p > 0 ? Math.min(Math.max(low, 0), p) : 0, p < 1 ? Math.min(Math.max(high, p), 1) : 1];
+}
+
+function sumLimits(cells) {
+  let mean = 0, below = 0, above = 0, variance = 0;
+  for (const { weight, rate, rows } of cells) {
+    const [low, high] = rateLimits(rate, rows);
+    mean += weight * rate;
+    below += (weight * (rate - low)) ** 2;
+    above += (weight * (high - rate)) ** 2;
+    variance += weight ** 2 * rate * (1 - rate) / rows;
+  }
+  if (mean <= 0) return [0, Math.sqrt(above)];
+  const spread = variance / mean ** 2;
+  const gamma = mean * Math.max(1 - spread / 9 - Z * Math.sqrt(spread) / 3, 0) ** 3;
+  return [Math.min(mean - Math.sqrt(below), gamma), mean + Math.sqrt(above)];
 }
 
 function classCosts(table, cut, ratio, rule) {

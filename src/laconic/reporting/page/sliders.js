@@ -85,7 +85,7 @@ function thresholdPanel(host, data, w, onRule) {
     say(ratio, now.ratio, (v) => fill(w.s_ratio_unit, { value: inShort(v) }));
     say(prior, now.share, inPercent);
     show(cost.output, now.cost, inCost);
-    cost.note.textContent = fill(w.plus_minus, { value: inTwo(1.959963984540054 * now.cost_se) });
+    cost.note.textContent = fill(w.between, { low: inTwo(now.cost_low), high: inTwo(now.cost_high) });
     show(threshold.output, now.threshold, inPercent);
     for (const [slot, key] of [[decided, "decided"], [hits, "hits"], [alarms, "false_alarms"], [missed, "missed"]]) {
       show(slot.output, now[key], inOne);

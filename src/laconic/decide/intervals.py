@@ -1,0 +1,127 @@
+r"""Confidence intervals of error rates and of mean costs, valid for zero errors and few positives.
+
+A mean cost is :math:`\sum_c w_c p_c`, with the rate :math:`p_c` of each kind of error and what it
+costs, :math:`w_c \ge 0`. The usual "plus or minus 1.96 standard errors" is 0 wide when no error was
+seen, and far too narrow when few were. Here each rate has Wilson's score interval with continuity
+correction, :math:`[l_c, u_c]`, and they are combined by the squares of their reaches (Zou and
+Donner 2008),
+
+.. math:: U = \hat m + \sqrt{\textstyle\sum_c w_c^2 (u_c - \hat p_c)^2}, \qquad
+          L = \hat m - \sqrt{\textstyle\sum_c w_c^2 (\hat p_c - l_c)^2}.
+
+Squares suppose symmetric errors, and one event of two kinds each is not: L is also kept below the
+lower quantile of a gamma law with the mean and the variance observed (Fay and Feuer 1997, by the
+formula of Wilson and Hilferty), which is exact for few events of equal price. All is in closed
+form, so the page computes the same in JavaScript. ``tests/decide/test_intervals.py`` enumerates
+samples: the coverage of the 95 % interval was at least 95 % in thousands of settings, from 2 rows
+of a class on and from rates of 0 on.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+
+from laconic._typing import Floats
+
+CONFIDENCE = 0.95
+
+
+def rate_interval(
+    rate: ArrayLike, rows: ArrayLike, confidence: float = CONFIDENCE
+) -> tuple[Floats, Floats]:
+    """Wilson's interval with continuity correction for binomial rates; (0, 1) without rows.
+
+    ``rows`` may be an effective number of weighted rows.
+
+    >>> low, high = rate_interval([0.0, 0.5], [10, 10])
+    >>> low.round(3), high.round(3)
+    (array([0.   , 0.201]), array([0.345, 0.799]))
+    """
+    p, n = np.broadcast_arrays(np.asarray(rate, np.float64), np.asarray(rows, np.float64))
+    z = float(norm.ppf(0.5 + confidence / 2))
+    some = np.where(n > 0, n, 1.0)
+    low_root = np.maximum(z * z - 2.0 - 1.0 / some + 4.0 * p * (some * (1.0 - p) + 1.0), 0.0)
+    high_root = np.maximum(z * z + 2.0 - 1.0 / some + 4.0 * p * (some * (1.0 - p) - 1.0), 0.0)
+    scale = 2.0 * (some + z * z)
+    low = (2.0 * some * p + z * z - 1.0 - z * np.sqrt(low_root)) / scale
+    high = (2.0 * some * p + z * z + 1.0 + z * np.sqrt(high_root)) / scale
+    low = np.where((n > 0) & (p > 0), np.clip(low, 0.0, p), 0.0)
+    high = np.where((n > 0) & (p < 1), np.clip(high, p, 1.0), 1.0)
+    return low, high
+
+
+def sum_interval(
+    weights: ArrayLike,
+    rates: ArrayLike,
+    rows: ArrayLike,
+    confidence: float = CONFIDENCE,
+) -> tuple[float, float]:
+    """Interval of the sum of ``weights`` times rates, each rate seen on its number of rows."""
+    w, p, n = (np.asarray(values, np.float64) for values in (weights, rates, rows))
+    low, high = rate_interval(p, n, confidence)
+    mean = float(w @ p)
+    below = mean - math.sqrt(float(np.sum((w * (p - low)) ** 2)))
+    above = mean + math.sqrt(float(np.sum((w * (high - p)) ** 2)))
+    if mean <= 0:
+        return 0.0, above
+    variance = float(np.sum(w**2 * p * (1.0 - p) / np.maximum(n, 1.0)))
+    return min(below, _gamma_quantile(mean, variance, confidence)), above
+
+
+def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
+    """Lower quantile of a gamma law, by the cube-root formula; a little low for few events."""
+    z = float(norm.ppf(0.5 + confidence / 2))
+    spread = variance / mean**2
+    return mean * max(1.0 - spread / 9.0 - z * math.sqrt(spread) / 3.0, 0.0) ** 3
+
+
+def mean_cost_interval(
+    counts: ArrayLike,
+    costs: ArrayLike,
+    shares: ArrayLike | None = None,
+    confidence: float = CONFIDENCE,
+) -> tuple[float, float]:
+    """Interval of the mean cost of decisions in the long run.
+
+    Parameters
+    ----------
+    counts : array-like of shape (K, D)
+        Rows by true class and decision.
+    costs : array-like of shape (K, D)
+    shares : array-like of shape (K,), optional
+        The class mix where the cost is asked for. None: that of the rows, which was drawn with
+        them; the interval is then wider, since the mix in the long run is not known either.
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    (float, float)
+
+    Examples
+    --------
+    No error on 200 rows, 5 of them positive; a miss costs 10:
+
+    >>> low, high = mean_cost_interval([[195, 0], [0, 5]], [[0, 1], [10, 0]])
+    >>> round(low, 3), round(high, 3)
+    (0.0, 0.236)
+    """
+    seen = np.asarray(counts, dtype=np.float64)
+    paid = np.asarray(costs, dtype=np.float64)
+    by_class = np.repeat(seen.sum(axis=1, keepdims=True), seen.shape[1], axis=1)
+    if shares is None:
+        floor = float(paid.min())
+        weights, rows = paid - floor, np.full_like(seen, seen.sum())
+    else:
+        mix = np.asarray(shares, dtype=np.float64)[:, None]
+        least = paid.min(axis=1, keepdims=True)
+        floor = float(np.sum(mix * least))
+        weights, rows = mix * (paid - least), by_class
+    used = weights > 0  # the cheapest decision of a class adds nothing to the floor
+    rates = seen / np.maximum(rows, 1.0)
+    low, high = sum_interval(weights[used], rates[used], rows[used], confidence)
+    most = float(paid.max() if shares is None else np.sum(mix[:, 0] * paid.max(axis=1)))
+    return floor + low, min(floor + high, most)
