@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom, multinomial
 
-from laconic.decide.intervals import mean_cost_interval, rate_interval, sum_interval
+from laconic.decide.intervals import (
+    difference_interval,
+    mean_cost_interval,
+    rate_interval,
+    sum_interval,
+)
 
 
 def coverage(n, p, w):
@@ -127,3 +132,18 @@ def test_more_decisions_and_classes():
     assert (hold / 600 >= 0.94).all()
     wide = mean_cost_interval(counts, costs, confidence=0.99)
     assert wide[0] < low < high < wide[1]
+
+
+@pytest.mark.parametrize(
+    ("rates", "n"), [((0.9, 0.08, 0.02), 80), ((0.98, 0.01, 0.01), 150), ((0.6, 0.3, 0.1), 40)]
+)
+def test_differences_are_covered(rates, n):
+    """Paired differences of -1 and +3 (a miss more costs three false alarms)."""
+    draw = np.random.default_rng(n)
+    each = np.array([[0.0, -1.0, 3.0]])
+    true = float(each[0] @ rates)
+    hits = 0
+    for _ in range(2000):
+        low, high = difference_interval(draw.multinomial(n, rates)[None, :], each)
+        hits += low <= true <= high
+    assert hits / 2000 >= 0.935

@@ -542,3 +542,29 @@ def test_the_page_and_the_card_speak_of_the_positive_class():
     assert values[-2] > values[0]  # a large x speaks for "bad"
     assert "score is for “bad”" in found.to_html()
     assert all(one["says"] for one in compact(found.summary)["certificates"])
+
+
+def test_noise_is_not_called_better():
+    """Pure noise, reported 60 times: a "less than the best rule" verdict in at most 5 %."""
+    better = 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        X, y = draw.normal(size=(240, 2)), (draw.random(240) < 0.3).astype(int)
+        model = LogisticRegression().fit(X[:120], y[:120])
+        found = report(model, X[120:], y[120:], costs={"fp": 1, "fn": 3})
+        better += " less than the best rule" in Sentences(found.summary).verdict()
+    assert better <= 3
+
+
+def test_the_verdict_names_the_simple_alternative():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(2000, 2))
+    y = (np.abs(X[:, 0]) + 0.3 * draw.normal(size=2000) > 1).astype(int)  # no line draws it
+    model = SparseAdditiveClassifier().fit(X[:1000], y[:1000])
+    plain = LogisticRegression().fit(X[:1000], y[:1000])
+    said = Sentences(report(model, X[1000:], y[1000:], baseline=plain).summary).verdict()
+    assert "plain logistic regression, costs" in said
+    assert "this model costs" in said
+    same = Sentences(report(plain, X[1000:], y[1000:], baseline=plain).summary)
+    assert same.summary["alternatives"]["plain model"][0] == 0
+    assert "within chance" in same.verdict()

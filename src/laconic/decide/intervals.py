@@ -125,3 +125,52 @@ def mean_cost_interval(
     low, high = sum_interval(weights[used], rates[used], rows[used], confidence)
     most = float(paid.max() if shares is None else np.sum(mix[:, 0] * paid.max(axis=1)))
     return floor + low, min(floor + high, most)
+
+
+def difference_interval(
+    counts: ArrayLike,
+    differences: ArrayLike,
+    shares: ArrayLike | None = None,
+    confidence: float = CONFIDENCE,
+) -> tuple[float, float]:
+    """Interval of the mean difference in cost of two ways to decide the same rows.
+
+    Parameters
+    ----------
+    counts : array-like of shape (K, P)
+        Rows by true class and pair of decisions.
+    differences : array-like of shape (K, P)
+        What the first decision of a pair costs more than the second.
+    shares : array-like of shape (K,), optional
+        As in :func:`mean_cost_interval`.
+    confidence : float, default=0.95
+
+    Returns
+    -------
+    (float, float)
+        What is dearer and what is cheaper have intervals of their own, combined by the squares of
+        their reaches (Zou and Donner 2008).
+
+    Examples
+    --------
+    Of 100 rows, 6 are decided right by the first alone and 2 by the second alone:
+
+    >>> low, high = difference_interval([[92.0, 6.0, 2.0]], [[0.0, -1.0, 1.0]])
+    >>> round(low, 3), round(high, 3)
+    (-0.113, 0.028)
+    """
+    seen, each = np.asarray(counts, np.float64), np.asarray(differences, np.float64)
+    by_class = np.repeat(seen.sum(axis=1, keepdims=True), seen.shape[1], axis=1)
+    rows = np.full_like(seen, seen.sum()) if shares is None else by_class
+    mix = 1.0 if shares is None else np.asarray(shares, np.float64)[:, None]
+    rates = seen / np.maximum(rows, 1.0)
+    parts = []
+    for sign in (1.0, -1.0):
+        used = sign * each > 0
+        weights = np.broadcast_to(mix * sign * each, each.shape)[used]
+        mean = float(weights @ rates[used])
+        parts.append((mean, *sum_interval(weights, rates[used], rows[used], confidence)))
+    (dearer, dear_low, dear_high), (cheaper, cheap_low, cheap_high) = parts
+    middle = dearer - cheaper
+    low = middle - math.hypot(dearer - dear_low, cheap_high - cheaper)
+    return low, middle + math.hypot(dear_high - dearer, cheaper - cheap_low)

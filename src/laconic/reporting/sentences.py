@@ -68,15 +68,37 @@ class Sentences:
             if key.startswith("always ")
         }
         best = min(constant, key=lambda key: constant[key])
+        _, low, high = self.summary["alternatives"][best]
         values = {
             "cost": self.numbers.cost(cost),
             "other": self.numbers.cost(constant[best]),
             "rule": self._baseline_name(best),
         }
-        if cost < constant[best]:
+        if low <= 0 <= high:
+            text = self.say("verdict_unclear", **values)
+        elif cost < constant[best]:
             saved = 1.0 - cost / constant[best]
-            return self.say("verdict_better", percent=self.numbers.percent(saved), **values)
-        return self.say("verdict_worse", **values)
+            text = self.say("verdict_better", percent=self.numbers.percent(saved), **values)
+        else:
+            text = self.say("verdict_worse", **values)
+        return text + self._beside_the_plain_one()
+
+    def _beside_the_plain_one(self) -> str:
+        """The best simple model beside this one, with the chance in their difference."""
+        if "plain model" not in self.summary["alternatives"]:
+            return ""
+        more, low, high = self.summary["alternatives"]["plain model"]
+        key = "beside_even" if low <= 0 <= high else "beside_better" if more < 0 else "beside_worse"
+        cost = self.summary["expected_cost"]
+        share = abs(more) / (cost - more) if cost > more else 0.0
+        values = {
+            "name": self.other_name(),
+            "other": self.numbers.cost(cost - more),
+            "percent": self.numbers.percent(share),
+            "low": self.numbers.cost(low),
+            "high": self.numbers.cost(high),
+        }
+        return " " + self.say(key, **values)
 
     def cards(self) -> list[dict[str, Any]]:
         """The few numbers that come first: key, label, value, its text and a note."""

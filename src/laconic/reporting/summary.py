@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
 from laconic.core.decisions import positive_class
-from laconic.decide.intervals import CONFIDENCE, mean_cost_interval
+from laconic.decide.intervals import CONFIDENCE, difference_interval, mean_cost_interval
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
 from laconic.reporting.measured import Measured, decision_model, measure
 from laconic.reporting.sentences import Sentences
@@ -188,6 +188,7 @@ def summarise(
         **spread,
         "baselines": _baselines(rows, sliders),
         "baseline_name": None if baseline is None else _baseline_name(baseline),
+        "alternatives": _alternatives(rows, baseline, X, y),
         **_threshold_numbers(rows, k, sliders),
         "certificates": certificates_of(rows, spread),
         "comparison": columns_of(comparison),
@@ -286,6 +287,31 @@ def _baselines(rows: Measured, sliders: Any) -> dict[str, float]:
         found["the likeliest class"] = float(shares @ (risks / np.maximum(rows.class_rows, 1)))
     if sliders is not None and len(sliders["rules"]) > 1:
         found["plain model"] = play(sliders, rule=1)["cost"]
+    return found
+
+
+def _alternatives(rows: Measured, baseline: Any, X: Any, y: Any) -> dict[str, list[float]]:
+    """What this model costs more than a simple one on the same rows, with an interval."""
+    places = {f"always {name}": np.full(rows.n_rows, k) for k, name in enumerate(rows.classes)}
+    if baseline is not None:
+        places["plain model"] = measure(
+            decision_model(baseline, rows.costs), X, y, rows.costs
+        ).decided
+    own = np.where(rows.decided < 0, rows.n_classes, rows.decided)
+    found = {}
+    for name, other in places.items():
+        other = np.where(other < 0, rows.n_classes, other)
+        price = rows.paid()
+        width = price.shape[1]
+        if other.max() >= width:  # a baseline that abstains where this model may not
+            continue
+        counts = np.zeros((rows.n_classes, width * width))
+        np.add.at(counts, (rows.truth, own * width + other), 1.0)
+        more = (price[:, :, None] - price[:, None, :]).reshape(rows.n_classes, -1)
+        low, high = difference_interval(counts, more, rows.prior, CONFIDENCE)
+        shares = rows.class_rows / rows.n_rows if rows.prior is None else rows.prior
+        within = (counts * more).sum(axis=1) / np.maximum(rows.class_rows, 1)
+        found[name] = [float(shares @ within), low, high]
     return found
 
 

@@ -33,6 +33,22 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Deciding with this model costs {cost} per case; a rule without a model ({rule}) costs {other}: the model does not pay here.",
         "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle ({rule}) coûte {other} : le modèle ne se justifie pas ici.",
     ),
+    "verdict_unclear": (
+        "Deciding with this model costs {cost} per case; the best rule without a model ({rule}) costs {other}: on these rows the difference is within chance.",
+        "Décider avec ce modèle coûte {cost} par cas ; la meilleure règle sans modèle ({rule}) coûte {other} : sur ces lignes, l'écart peut être dû au hasard.",
+    ),
+    "beside_even": (
+        "A simple alternative, {name}, costs {other}: the difference ({low} to {high}) is within chance.",
+        "Une solution simple, {name}, coûte {other} : l'écart ({low} à {high}) peut être dû au hasard.",
+    ),
+    "beside_better": (
+        "A simple alternative, {name}, costs {other}: this model costs {percent} less.",
+        "Une solution simple, {name}, coûte {other} : ce modèle coûte {percent} de moins.",
+    ),
+    "beside_worse": (
+        "A simple alternative, {name}, costs {other}: this model costs {percent} more, choose the simple one.",
+        "Une solution simple, {name}, coûte {other} : ce modèle coûte {percent} de plus, préférez la simple.",
+    ),
     "always": ("always “{name}”", "toujours « {name} »"),
     "likeliest": ("the likeliest class", "la classe la plus probable"),
     "plain": ("plain logistic regression", "régression logistique simple"),
