@@ -11,7 +11,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from laconic import ModlEncoder, SelectiveNaiveBayes, WeightedNaiveBayes
+from laconic import ModlEncoder, WeightedNaiveBayes
+from laconic.bayes import SelectiveNaiveBayes
 
 MODELS = {
     "newton": WeightedNaiveBayes(power=2.0),
