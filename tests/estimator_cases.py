@@ -156,8 +156,8 @@ def _laconic() -> list[BaseEstimator]:
     make = laconic.LaconicClassifier
     return [
         make(candidates=["logistic", "bayes", "additive"], cv=3, random_state=0),
-        make(candidates=["scorecard", "votes"], cv=3, max_size=40, random_state=0),
-        make(candidates=["logistic", "bayes"], cv=3, tolerance=0.0, random_state=0),
+        make(candidates=["scorecard", "votes"], cv=3, tolerance=0.0, random_state=0),
+        make(candidates=["logistic", "bayes"], cv=3, readable=False, random_state=0),
     ]
 
 

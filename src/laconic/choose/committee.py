@@ -115,14 +115,9 @@ class Committee(TableClassifier):
     ) -> Committee:  # fmt: skip
         """A committee of models that were fitted on ``n_rows`` rows of one table."""
         model = cls(list(fitted), list(weights))
-        model.schema_, model.classes_, model.n_rows_ = schema, classes, n_rows
+        model.schema_, model.classes_ = schema, classes
         model._publish_names()
-        for member in fitted:
-            if isinstance(member, TableReader):
-                # a member is fitted on a table, which has names even where the user's X has none
-                member.schema_ = schema
-                member._publish_names()
-        model.estimators_, model.weights_ = list(fitted), np.asarray(weights, dtype=np.float64)
+        model._publish(fitted, n_rows)
         return model
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Committee:
@@ -131,10 +126,17 @@ class Committee(TableClassifier):
         labels = self.classes_[rows.y]
         given = {} if sample_weight is None else {"sample_weight": rows.weight}
         fitted = [clone(own).fit(rows.table, labels, **given) for own in self.estimators]
-        again = type(self).of(fitted, self.weights, self.schema_, self.classes_, rows.n_rows)
-        self.estimators_, self.weights_ = again.estimators_, again.weights_
-        self.n_rows_ = again.n_rows_
+        self._publish(fitted, rows.n_rows)
         return self
+
+    def _publish(self, fitted: Sequence[Any], n_rows: int) -> None:
+        for member in fitted:
+            if isinstance(member, TableReader):
+                # a member is fitted on a table, which has names even where the user's X has none
+                member.schema_ = self.schema_
+                member._publish_names()
+        self.n_rows_, self.estimators_ = n_rows, list(fitted)
+        self.weights_ = np.asarray(self.weights, dtype=np.float64)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class, in the order of ``classes_``."""

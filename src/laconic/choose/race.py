@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -197,9 +197,10 @@ class Race:
     def fitted_on(self, out: Outcome, rows: Rows) -> Any:
         """A candidate fitted on all rows, or on those of the comparison where time is short."""
         known = self.known.get(out.name)
-        more = known is not None and rows.n_rows > self.rows.n_rows
-        if more and SAFETY * known.at(rows.n_rows) < self.budget.left:
-            return rows.fit(out.candidate.model)
+        if known is not None and rows.n_rows > self.rows.n_rows:
+            expected = SAFETY * known.at(rows.n_rows)
+            if expected < self.budget.left:
+                return rows.fit(out.candidate.model)
         return self.rows.fit(out.candidate.model) if out.fitted is None else out.fitted
 
     def _run_whole(self, out: Outcome) -> None:
