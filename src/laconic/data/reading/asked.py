@@ -103,13 +103,15 @@ def _as_kind(name: str, kind: str, evidence: Evidence, habits: Habits) -> Column
             found = yes_no(name, evidence)
     elif evidence.form != "texts":
         found = _typed(name, kind, evidence)
-    elif kind.startswith("number"):
-        sign = {"number-point": ".", "number-comma": ","}.get(kind, "")
-        found = number(name, evidence, habits, sign)[1]
-    elif kind.startswith("date"):
-        found = dates_of_texts(name, evidence, habits, kind.partition("-")[2])[1]
     else:
-        found = clock(name, evidence)[1]
+        if kind.startswith("number"):
+            sign = {"number-point": ".", "number-comma": ","}.get(kind, "")
+            odd, found = number(name, evidence, habits, sign)
+        elif kind.startswith("date"):
+            odd, found = dates_of_texts(name, evidence, habits, kind.partition("-")[2])
+        else:
+            odd, found = clock(name, evidence)
+        found = None if odd.cells == evidence.n_filled else found
     if found is None:
         raise ValueError(f"Column {shown(name)} cannot be read as {kind}: no cell is one.")
     if not found.used:  # a number that looks like an identifier

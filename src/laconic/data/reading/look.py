@@ -107,10 +107,11 @@ def look(
     Examples
     --------
     >>> import laconic
-    >>> table = {"paid": ["1,50 €", "2,25 €", "unknown"] * 10, "joined": ["31/01/2024"] * 29 + [""]}
+    >>> paid = [f"{k},{k % 7}0 €" for k in range(30)]
+    >>> table = {"paid": ["unknown", *paid[1:]], "joined": [f"{k + 1}/01/2024" for k in range(30)]}
     >>> print(laconic.look(table))
     30 rows
-    paid    number in € with a decimal comma; 20 of 30 cells are numbers, 'unknown' is taken for...
+    paid    number in € with a decimal comma; 29 of 30 cells are numbers, 'unknown' is taken for...
     joined  date, the day first
     """
     asked = Asked(dict(kinds or {}), tuple(drop), tuple(keep), tuple(missing))

@@ -1,0 +1,142 @@
+"""What a look at a table says and suspects; how the reading is asked for and stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import laconic
+from laconic.data.reading.asked import Asked
+from laconic.data.reading.evidence import DISTINCT, Evidence, evidence_of
+from laconic.data.reading.raw import raw_column
+from laconic.data.reading.reading import Reading, UnreadableCellError
+
+N = 600
+
+
+@pytest.fixture(scope="module")
+def rows():
+    draw = np.random.default_rng(3)
+    y = draw.random(N) < 0.3
+    days = np.sort(draw.integers(0, 900, N))
+    table = {
+        "amount": np.round(np.exp(draw.normal(4, 1, N)) + 3 * y, 2),
+        "kind": draw.choice(["a", "b", "c"], N),
+        "seen": [str(np.datetime64("2021-01-01") + int(day)) for day in days],
+    }
+    return table, y
+
+
+def test_a_clean_table_raises_no_suspicion(rows):
+    table, y = rows
+    assert laconic.look(table, y).suspicions == ()
+
+
+def test_a_column_that_holds_the_answer_is_told(rows):
+    table, y = rows
+    # not monotone: the middle of the range is one class, so that ranks alone would miss it
+    hidden = np.where(y, 50.0, np.random.default_rng(0).choice([10.0, 90.0], N))
+    for leak in (hidden, np.where(y, "left", "stays")):
+        said = laconic.look({**table, "leak": leak}, y).suspicions
+        assert len(said) == 1
+        assert "'leak' alone tells the target" in said[0]
+
+
+def test_a_column_of_many_levels_is_no_leak_by_chance(rows):
+    table, y = rows
+    many = [f"v{k}" for k in np.random.default_rng(1).integers(0, 250, N)]
+    assert not [s for s in laconic.look({**table, "many": many}, y).suspicions if "alone" in s]
+
+
+def test_repeated_ids_and_copied_rows_are_told(rows):
+    table, y = rows
+    patients = {**table, "patient_id": [f"P{k // 3}" for k in range(N)]}
+    assert any("3.0 rows for each value" in s for s in laconic.look(patients, y).suspicions)
+    twice = {name: np.concatenate([cells, cells]) for name, cells in table.items()}
+    assert any("600 of 1,200 rows are copies" in s for s in laconic.look(twice).suspicions)
+
+
+def test_a_target_that_moves_in_time_is_told(rows):
+    table, _ = rows
+    draw = np.random.default_rng(4)
+    moving = draw.random(N) < np.linspace(0.1, 0.5, N)
+    said = laconic.look(table, moving).suspicions
+    assert any("'True' moves with 'seen'" in s for s in said)
+    false_alarms = 0
+    for seed in range(12):  # the test of drift is one at level 1e-4
+        still = np.random.default_rng(seed).random(N) < 0.3
+        false_alarms += any("moves with" in s for s in laconic.look(table, still).suspicions)
+    assert false_alarms == 0
+
+
+def test_numbers_of_distinct_values_are_right_within_their_error():
+    draw = np.random.default_rng(0)
+    for n in (DISTINCT - 1, 20_000, 60_000):
+        values = draw.normal(size=n)
+        parts = np.array_split(np.concatenate([values, values]), 7)
+        total = Evidence(0, 0)
+        for part in parts:
+            total = total + evidence_of(raw_column(part, "x"))
+        exact = n < DISTINCT
+        assert total.n_distinct == n if exact else abs(total.n_distinct / n - 1) < 0.06
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"kinds": {"kind": "nummer"}}, "did you mean 'number'"),
+        ({"kinds": {"kind": "purple"}}, "the kinds are number"),
+        ({"kinds": {"kind": "number"}}, "'kind' cannot be read as number"),
+        ({"kinds": {"amount": "yes/no"}}, "'amount' cannot be read as yes/no"),
+        ({"drop": ["kinds"]}, "did you mean 'kind'"),
+        ({"drop": ["kind"], "keep": ["kind"]}, "dropped and kept"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_said(rows, asked, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        laconic.look(rows[0], **asked)
+
+
+def test_a_cell_that_was_not_of_its_kind_at_fit_is_refused(rows):
+    reading = Reading.learn(rows[0])
+    good = {name: list(cells[:3]) for name, cells in rows[0].items()}
+    for name, cell in (("amount", "twelve"), ("seen", "last week"), ("seen", "31/01/2024")):
+        with pytest.raises(UnreadableCellError, match=f"Column '{name}' holds '{cell}'"):
+            reading.apply({**good, name: [cell, *map(str, good[name][1:])]})
+    # words that say "nothing known" are missing, whether or not the fit saw one
+    assert np.isnan(reading.apply({**good, "amount": ["unknown", "1", "2"]}).column(0)[0])
+    with pytest.raises(ValueError, match="no column 'kind'"):
+        reading.apply({name: good[name] for name in ("amount", "seen")})
+
+
+def test_a_reading_is_given_to_the_classifier_and_kept(rows, tmp_path):
+    table, y = rows
+    table = {**table, "id": [f"C{k:05d}" for k in range(N)], "ok": np.where(y, "TRUE", "FALSE")}
+    frame = pd.DataFrame(table)
+    model = laconic.LaconicClassifier(candidates=["logistic"], random_state=0)
+    with pytest.warns(UserWarning, match="'id': 600 different texts"):
+        model.fit(frame, y)
+    assert "id" not in model.feature_names_in_
+    assert model.reading_ == Reading.learn(frame)
+    asked = laconic.look(frame, drop=["ok"], keep=["id"]).reading
+    other = laconic.LaconicClassifier(candidates=["logistic"], random_state=0, reading=asked)
+    other.fit(frame, y)
+    assert list(other.feature_names_in_) == ["amount", "kind", "seen", "id"]
+    laconic.save(model, tmp_path / "model.json")
+    loaded = laconic.load(tmp_path / "model.json")
+    expected = model.predict_proba(frame)
+    typed = pl.DataFrame(frame).with_columns(
+        pl.col("ok") == "TRUE", pl.col("seen").str.to_date(), pl.col("kind").cast(pl.Categorical)
+    )
+    for same in (frame, pl.DataFrame(frame), typed, typed.to_pandas(), typed.drop("id")):
+        np.testing.assert_array_equal(loaded.predict_proba(same), expected)
+    as_stands = laconic.LaconicClassifier(candidates=["bayes"], random_state=0, reading=None)
+    assert as_stands.fit(frame, y).reading_ is None
+    assert as_stands.n_features_in_ == 5
+
+
+def test_asked_options_are_checked_before_the_table_is_read():
+    with pytest.raises(ValueError, match="cannot be read as"):
+        Asked(kinds={"x": "nothing"})
