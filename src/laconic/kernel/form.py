@@ -57,7 +57,7 @@ class KernelScore:
         out = np.empty((matrix.shape[0], len(self.intercept)))
         for start in range(0, matrix.shape[0], step):
             part = matrix[start : start + step]
-            K = part if self.kernel.name == "precomputed" else self._values(part)
+            K: Any = part if self.kernel.name == "precomputed" else self._values(part)
             K = K.toarray() if issparse(K) else np.asarray(K)
             out[start : start + step] = K @ self.coef.T + self.intercept
         return out
