@@ -231,3 +231,13 @@ def test_what_a_guarantee_cannot_go_with_is_said():
         )
         with pytest.raises(ValueError, match=sentence):
             model.fit(X, y)
+
+
+def test_the_guide_runs():
+    import doctest
+    from pathlib import Path
+
+    path = Path(__file__).parents[2] / "docs" / "guarantees.md"
+    done = doctest.testfile(str(path), module_relative=False)
+    assert done.attempted > 5
+    assert not done.failed

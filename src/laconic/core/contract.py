@@ -414,6 +414,8 @@ def take_rows(X: Any, kept: NDArray[np.int64]) -> Any:
     """Some rows of any input that :mod:`laconic.data.tables.columns` reads."""
     import narwhals as nw
 
+    if isinstance(X, Table):
+        return X[kept]
     if hasattr(X, "tocsr"):
         return X.tocsr()[kept]
     if isinstance(X, dict):

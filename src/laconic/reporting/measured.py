@@ -9,9 +9,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from laconic._typing import Floats, Ints
-from laconic.core.contract import take_rows
 from laconic.core.decisions import class_codes, correct_prior, cost_matrix, expected_costs
-from laconic.data.tables.columns import Table
 from laconic.decide.estimator import DecisionClassifier
 from laconic.minimax.estimator import MinimaxClassifier
 
@@ -123,11 +121,6 @@ def measure(model: Any, X: Any, y: Any, costs: Any = None, positive: Any = None)
         None,
         inner,
     )
-
-
-def rows_at(X: Any, places: Ints) -> Any:
-    """Some rows of X, whatever it is."""
-    return X[places] if isinstance(X, Table) else take_rows(X, places)
 
 
 def _measure_probabilities(

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.convex.principal_map import PrincipalMap
+from laconic.core.contract import take_rows
 from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term
 from laconic.data.tables.axes import CategoryAxis, encode_column
 from laconic.data.tables.columns import Schema, Table
 from laconic.minimax.estimator import MinimaxClassifier
 from laconic.minimax.profiles import BinGrid
-from laconic.reporting.measured import Measured, rows_at
+from laconic.reporting.measured import Measured
 
 DESCRIBED_ROWS = 50_000
 """Rows that describe the parts of a variable: shares and class rates need no more."""
@@ -84,7 +85,7 @@ def model_size(found: dict[str, Any], inner: Any) -> dict[str, Any]:
 
 def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[str, Any]:
     places = some_rows(rows.n_rows, DESCRIBED_ROWS)
-    table = rows.inner._read_rows(rows_at(X, places))
+    table = rows.inner._read_rows(take_rows(X, places))
     truth = rows.truth[places]
     terms = [_describe_term(term, table, truth == k) for term in form.terms]
     order = sorted(range(len(terms)), key=lambda t: -terms[t]["importance"])
@@ -263,7 +264,7 @@ def map_rows(
     """
     places = drawn_rows(rows, seed)
     try:
-        table = _table_of(rows, rows_at(X, places))
+        table = _table_of(rows, take_rows(X, places))
         of_parts = form is not None and len(form.terms) > 1
         numbers, names = parts_of(form, table) if form and of_parts else numbers_of(table)
     except (TypeError, ValueError) as refused:
