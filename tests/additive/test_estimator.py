@@ -376,3 +376,35 @@ def test_more_rows_than_the_choice_are_all_fitted_and_certified(monkeypatch):
     assert np.isfinite(model.held_out_proba_).all(axis=1).sum() == 1_000
     # without penalty on the intercept, the mean probability is the share of all rows
     assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize(("seed", "named"), [(4, True), (5, True), (9, False), (46, False)])
+def test_no_order_of_columns_or_rows_changes_the_model(seed, named):
+    """Curves, a count, a copy, missing values and a product: pairs, powers and path are chosen."""
+    draw = np.random.default_rng(seed)
+    n, n_classes = 120, 3 if seed == 5 else 2
+    X = pd.DataFrame(draw.normal(size=(n, 4)), columns=list("abcd"))
+    X["e"] = draw.integers(0, 4, n).astype(float)
+    X["copy"] = X["a"]
+    X.loc[::9, "b"] = np.nan
+    f = (X["a"] + X["a"] * X["c"] + draw.normal(size=n)).to_numpy()
+    y = np.digitize(f, np.quantile(f, np.arange(1, n_classes) / n_classes))
+    weight = draw.choice([0.1, 0.7, 1.3], n)
+    columns, rows = draw.permutation(6), draw.permutation(n)
+
+    def fitted(frame, labels, w):
+        data = frame if named else frame.to_numpy()
+        model = SparseAdditiveClassifier().fit(data, labels, sample_weight=w)
+        return model, model.predict_proba(data)
+
+    model, wanted = fitted(X, y, weight)
+    turned, found = fitted(X.iloc[:, columns], y, weight)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    np.testing.assert_allclose(turned.held_out_proba_, model.held_out_proba_, atol=1e-12)
+    assert turned.duality_gap_ == model.duality_gap_
+    shuffled, found = fitted(X.iloc[rows], y[rows], weight[rows])
+    np.testing.assert_array_equal(found, wanted[rows])
+    np.testing.assert_array_equal(shuffled.held_out_proba_, model.held_out_proba_[rows])
+    # pairs are named in the order of the table
+    place = {name: j for j, name in enumerate(model.schema_.names)}
+    assert all(place[t.columns[0]] <= place[t.columns[-1]] for t in model.terms_)

@@ -7,12 +7,18 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from laconic.data.row_keys import content_keys, row_keys, unnamed_keys
+from laconic.data.row_keys import content_keys, row_keys
 from laconic.data.tables.columns import Schema, Table
 
 
 def table(X: object) -> Table:
     return Schema.learn(X, allow_sparse=True).table
+
+
+def keys_of(X: object, y: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Keys of the rows of an array."""
+    rows = table(X)
+    return row_keys(rows, seed, content_keys(rows, y))
 
 
 def mixed(n: int = 200) -> pd.DataFrame:
@@ -41,20 +47,20 @@ def binary(n: int = 300, d: int = 30) -> np.ndarray:
 def test_keys_of_an_array_do_not_depend_on_its_column_order(make):
     X, draw = make(), np.random.default_rng(3)
     y = draw.integers(0, 3, len(X))
-    keys = unnamed_keys(table(X), y, 5)
+    keys = keys_of(X, y, 5)
     columns, rows = draw.permutation(X.shape[1]), draw.permutation(len(X))
-    np.testing.assert_array_equal(unnamed_keys(table(X[:, columns]), y, 5), keys)
-    np.testing.assert_array_equal(unnamed_keys(table(X[rows]), y[rows], 5), keys[rows])
-    np.testing.assert_array_equal(unnamed_keys(table(sparse.csr_matrix(X)), y, 5), keys)
+    np.testing.assert_array_equal(keys_of(X[:, columns], y, 5), keys)
+    np.testing.assert_array_equal(keys_of(X[rows], y[rows], 5), keys[rows])
+    np.testing.assert_array_equal(keys_of(sparse.csr_matrix(X), y, 5), keys)
     # rows with as many ones in other columns are other rows
     assert len(np.unique(keys)) == len(np.unique(X, axis=0))
-    assert (unnamed_keys(table(X), y, 6) != keys).all()
+    assert (keys_of(X, y, 6) != keys).all()
 
 
 def test_keys_of_an_array_do_not_count_copies():
     X, y = binary(), np.arange(300) % 2
     again = np.repeat(np.arange(len(X)), np.random.default_rng(0).integers(1, 4, len(X)))
-    found, wanted = unnamed_keys(table(X[again]), y[again]), unnamed_keys(table(X), y)[again]
+    found, wanted = keys_of(X[again], y[again]), keys_of(X, y)[again]
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -62,7 +68,7 @@ def test_texts_without_names():
     """Nearly all combinations of the levels: only the classes tell the columns apart."""
     cells = mixed().drop(columns="b").astype(object).to_numpy()
     y = np.random.default_rng(0).integers(0, 2, len(cells))
-    one, other = (unnamed_keys(table(X.tolist()), y) for X in (cells, cells[:, ::-1]))
+    one, other = (keys_of(X.tolist(), y) for X in (cells, cells[:, ::-1]))
     np.testing.assert_array_equal(one, other)
     assert len(np.unique(one)) == len({tuple(row) for row in cells.tolist()})
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.additive.fit import (
     AdditiveFit,
     FitSettings,
@@ -20,7 +20,7 @@ from laconic.additive.fit import (
     fit_additive,
     refit_rest,
 )
-from laconic.additive.scan import read_encoded
+from laconic.additive.scan import encode_training, read_encoded
 from laconic.core.contract import Accepts, Interval, StrOptions, fit_context
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, expected_costs
 from laconic.core.folds import folds_of, pairs_of_keys, seed_of
@@ -210,16 +210,19 @@ class SparseAdditiveClassifier(FormPrediction):
         training = self._read_training(X, y, sample_weight)
         settings = self._settings()
         seed = seed_of(self.random_state)
-        folds = []
-        if not training.in_memory:
+        rule = KnotRule(settings.max_knots)
+        if training.in_memory:
+            rows = encode_training(training, rule, seed)
+        else:
             self._refuse_scan(self._can_scan(), " with a splitter as cv")
-            rule = KnotRule(settings.max_knots)
-            training = read_encoded(training, len(self.classes_), rule, seed)
-            if self.group_penalty == "cv":
-                folds = pairs_of_keys(training.keys, training.y, int(self.cv))
+            rows = read_encoded(training, len(self.classes_), rule, seed)
+        folds: list[Ints] = []
+        if self.group_penalty == "cv" and isinstance(self.cv, Integral):
+            folds = [test for _, test in pairs_of_keys(rows.keys, rows.y, int(self.cv))]
         elif self.group_penalty == "cv":
-            folds = folds_of(self.cv, training, len(np.asarray(y)), seed)
-        fitted = fit_additive(settings, training, folds, seed)
+            given = folds_of(self.cv, training, len(np.asarray(y)), seed)
+            folds = [np.sort(rows.place[test]) for _, test in given]
+        fitted = fit_additive(settings, rows, folds)
         fitted.solution.warn_if_short(type(self).__name__, "raise tol")
         self._publish(fitted)
         return self

@@ -1,8 +1,9 @@
-"""Fit of the sparse additive model: axes, structure, choices on held-out rows, certified solution.
+"""Fit of the sparse additive model: structure, choices on held-out rows, certified solution.
 
-The way of one fit: :func:`fit_additive` learns the axes, :func:`~laconic.additive.pairs.build`
-makes the structure of all rows, :mod:`laconic.additive.selection` chooses on held-out rows, and
-``_final`` solves the convex problem of the chosen terms to its certificate.
+The way of one fit: :mod:`laconic.additive.scan` learns the axes and encodes the rows,
+:func:`~laconic.additive.pairs.build` makes the structure of all rows,
+:mod:`laconic.additive.selection` chooses on held-out rows, and ``_final`` solves the convex problem
+of the chosen terms to its certificate.
 """
 
 from __future__ import annotations
@@ -23,14 +24,13 @@ from laconic.additive.selection import Choice, FoldPath, Selection, held_out_pro
 from laconic.additive.solver import solve_additive
 from laconic.additive.structure import AdditivePlan, Structure, Task, adaptive_weights, support
 from laconic.additive.terms import PairGrids, TermSet, pair_terms, single_terms, slot_masses
-from laconic.core.contract import Training
 from laconic.core.forms import AdditiveScore, SlotTerm, TermKind
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.links import Link
 from laconic.core.solution import Solution
 from laconic.data.tables.axes import Axis
 from laconic.data.tables.columns import Table
-from laconic.data.tables.knots import CoarseAxis, KnotRule, encode, learn_axes
+from laconic.data.tables.knots import CoarseAxis, encode
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,10 @@ class FitSettings:
             len(self.classes), self.loss, self.C, self.smoothness, self.signs, self.relaxed
         )
 
+    def ordered(self, columns: Ints) -> FitSettings:
+        """The same for columns in another order."""
+        return replace(self, signs=tuple(self.signs[j] for j in columns)) if self.signs else self
+
     def pair_rule(self, singles: TermSet, task: Task) -> PairRule:
         grids, d = PairGrids(singles, task.weight), len(singles.terms)
         possible = d * (d - 1) // 2
@@ -81,8 +85,12 @@ class TermPenalties:
 
 @dataclass(frozen=True)
 class FitRecord:
-    """What a later refit needs: axes of the columns, and the penalties of the terms."""
+    """What a later refit needs: the columns, in the order of the fit, and the penalties.
 
+    ``columns`` are the places that the columns have in a table.
+    """
+
+    columns: Ints
     axes: tuple[Axis, ...]
     coarse: tuple[CoarseAxis, ...]
     terms: tuple[TermPenalties, ...]
@@ -113,66 +121,46 @@ class AdditiveFit:
 
 
 def fit_additive(
-    settings: FitSettings,
-    training: Training | EncodedTraining,
-    folds: Sequence[tuple[Ints, Ints]],
-    seed: int,
+    settings: FitSettings, training: EncodedTraining, folds: Sequence[Ints]
 ) -> AdditiveFit:
-    """Everything from a table, or the encoded rows of a scan, to a certified additive form."""
+    """Everything from encoded rows, and the rows that each fold holds out, to a certified form."""
+    settings = settings.ordered(training.columns)
     task = Task(settings.plan, training.y, training.weight)
-    if isinstance(training, EncodedTraining):
-        encoded = training.encoded
-    else:
-        axes = learn_axes(training.table, task.weight, KnotRule(settings.max_knots))
-        encoded = encode(training.table, axes)
-    singles = single_terms(encoded, task.weight)
-    rows = _selection_rows(len(task.y), seed)
+    singles = single_terms(training.encoded, task.weight)
+    # rows are in the order of their keys, which are hashes: the first ones are a random sample
+    n = min(len(task.y), tuning.SELECTION_ROWS)
+    every = n == len(task.y)
     some, on_some = task, singles
-    if rows is not None:
-        some = replace(task, y=task.y[rows], weight=task.weight[rows])
-        on_some = singles.on(encoded.take(rows))
+    if not every:
+        some = replace(task, y=task.y[:n], weight=task.weight[:n])
+        on_some = singles.on(training.encoded.take(np.arange(n)))
     pairs = settings.pair_rule(on_some, some)
     structure = build(some, on_some, pairs)
-    tests = _inside(folds, rows)
+    tests = [test[test < n] for test in folds]
     rule = settings.selection, settings.max_terms, settings.n_jobs
     selection = Selection(some, tests, settings.costs, *rule)
     choice = selection.choice(on_some, pairs, structure)
     structure = _chosen(some, structure, choice)
     choice = selection.followed(choice, structure)
     ratio = choice.ratio if choice.points else settings.group_penalty or 0.0
-    if rows is not None:
+    if not every:
         # a group penalty grows like the root of the number of rows, its largest like the number
-        ratio *= float(np.sqrt(len(rows) / len(task.y)))
+        ratio *= float(np.sqrt(n / len(task.y)))
         structure = _on_all_rows(structure, singles)
-    stepped = rows is None and settings.relaxed and settings.group_penalty is None
+    stepped = every and settings.relaxed and settings.group_penalty is None
     ratio, structure, solution = _final(settings, task, structure, ratio, stepped)
-    held_out = _held_out_proba(choice, rows, len(task.y)) if choice.points else None
-    fitted = _assembled(settings, training.table.names, task, structure, solution, choice.paths)
+    held_out = _held_out_proba(choice, training) if choice.points else None
+    fitted = _assembled(settings, training, structure, solution, choice.paths)
     return replace(fitted, group_penalty=float(ratio), choice=choice, held_out=held_out)
 
 
-def _held_out_proba(choice: Choice, rows: Ints | None, n_rows: int) -> Floats:
+def _held_out_proba(choice: Choice, training: EncodedTraining) -> Floats:
     """Probabilities of every row by the fold that did not see it; NaN where no fold held it out."""
     order = np.concatenate([path.held_out for path in choice.paths])
     proba = held_out_proba(np.concatenate([path.scores[0] for path in choice.paths], axis=1))
-    found = np.full((n_rows, proba.shape[1]), np.nan)
-    found[order if rows is None else rows[order]] = proba
+    found = np.full((len(training.rows), proba.shape[1]), np.nan)
+    found[training.rows[order]] = proba
     return found
-
-
-def _selection_rows(n_rows: int, seed: int) -> Ints | None:
-    """Places of the rows that choices are made on; None for all."""
-    if n_rows <= tuning.SELECTION_ROWS:
-        return None
-    picked = np.random.default_rng(seed).choice(n_rows, tuning.SELECTION_ROWS, replace=False)
-    return np.sort(picked).astype(np.int64)
-
-
-def _inside(folds: Sequence[tuple[Ints, Ints]], rows: Ints | None) -> list[Ints]:
-    """Held-out rows of every fold, as places among the rows of the choice."""
-    if rows is None:
-        return [np.asarray(test) for _, test in folds]
-    return [np.flatnonzero(np.isin(rows, test)) for _, test in folds]
 
 
 def _chosen(task: Task, structure: Structure, choice: Choice) -> Structure:
@@ -292,21 +280,21 @@ class FittedTerm:
 
 def _assembled(
     settings: FitSettings,
-    names: Sequence[str],
-    task: Task,
+    training: EncodedTraining,
     structure: Structure,
     solution: Solution,
     folds: Sequence[FoldPath],
 ) -> AdditiveFit:
     terms, own, point = structure.terms, structure.smoothness, solution.point
-    masses, group = slot_masses(terms, task.weight), solution.details["problem"].group
-    found, places = fitted_terms(names, terms, point, masses, settings.signs, folds)
+    group = solution.details["problem"].group
+    reader = TermReader(training.names, training.columns, settings.signs, folds)
+    found, places = reader.terms(terms, point, training.weight)
     penalties = tuple(
         TermPenalties(terms.terms[t].columns, *map(float, numbers))
         for t in places
         for numbers in [(own.bend[t], own.line[t], own.power[t], group[t])]
     )
-    record = FitRecord(terms.rows.axes, terms.coarse, penalties)
+    record = FitRecord(training.columns, terms.rows.axes, terms.coarse, penalties)
     form = _form(settings, point.intercept, found)
     return AdditiveFit(form, found, replace(solution, point=None, details={}), record)
 
@@ -319,32 +307,46 @@ def _form(settings: FitSettings, intercept: Floats, terms: Sequence[FittedTerm])
     return AdditiveScore(settings.classes, intercept, tuple(t.form for t in terms), link)
 
 
-def fitted_terms(
-    names: Sequence[str],
-    terms: TermSet,
-    point: AdditivePoint,
-    masses: Sequence[Floats],
-    signs: Sequence[int],
-    folds: Sequence[FoldPath] = (),
-) -> tuple[list[FittedTerm], list[int]]:
-    """Terms that are not zero by decreasing importance, and their places in ``terms``."""
-    K = len(point.intercept)
-    squares = (point.coordinates**2).sum(axis=0)
-    norms = np.sqrt(np.bincount(terms.owner, squares, minlength=len(terms.terms)) / K)
-    seen = map(int, np.flatnonzero(norms > 0))
-    order = sorted(seen, key=lambda t: (-norms[t], terms.terms[t].columns))
-    out = []
-    for t in order:
+@dataclass(frozen=True)
+class TermReader:
+    """Turns fitted coordinates into terms; ``columns`` are the places of the names in the table."""
+
+    names: Sequence[str]
+    columns: Ints
+    signs: Sequence[int]
+    folds: Sequence[FoldPath] = ()
+
+    def terms(
+        self, terms: TermSet, point: AdditivePoint, weight: Floats
+    ) -> tuple[list[FittedTerm], list[int]]:
+        """Terms that are not zero by decreasing importance, and their places in ``terms``."""
+        squares = (point.coordinates**2).sum(axis=0) / len(point.intercept)
+        norms = np.sqrt(np.bincount(terms.owner, squares, minlength=len(terms.terms)))
+        seen = map(int, np.flatnonzero(norms > 0))
+        order = sorted(seen, key=lambda t: (-norms[t], terms.terms[t].columns))
+        masses = slot_masses(terms, weight)
+        return [self._term(terms, t, point, float(norms[t]), masses[t]) for t in order], order
+
+    def _term(
+        self, terms: TermSet, t: int, point: AdditivePoint, size: float, mass: Floats
+    ) -> FittedTerm:
         term = terms.terms[t]
-        values = terms.values(t, point.coordinates)
-        if len(term.columns) == 1 and signs and signs[term.columns[0]]:
-            values = _exactly_monotone(values, term.n_knots, signs[term.columns[0]])
-        shape = (*(axis.size for axis in term.axes), K)
-        form = SlotTerm(tuple(names[j] for j in term.columns), term.axes, values.reshape(shape))
-        errors = _jackknife(term.columns, folds)
-        errors = None if errors is None else errors.reshape(shape)
-        out.append(FittedTerm(form, float(norms[t]), masses[t].reshape(shape[:-1]), errors))
-    return out, order
+        values, columns = terms.values(t, point.coordinates), term.columns
+        if len(columns) == 1 and self.signs and self.signs[columns[0]]:
+            values = _exactly_monotone(values, term.n_knots, self.signs[columns[0]])
+        shape = (*(axis.size for axis in term.axes), len(point.intercept))
+        errors = _jackknife(columns, self.folds)
+        # readers know the columns in the order of their table
+        turn = np.argsort(self.columns[list(columns)])
+        axes, last = tuple(term.axes[k] for k in turn), len(columns)
+
+        def turned(array: Floats) -> Floats:
+            return np.ascontiguousarray(array.reshape(shape).transpose(*turn, last))
+
+        names = tuple(self.names[columns[k]] for k in turn)
+        form = SlotTerm(names, axes, turned(values))
+        shares = np.ascontiguousarray(mass.reshape(shape[:-1]).transpose(*turn))
+        return FittedTerm(form, size, shares, None if errors is None else turned(errors))
 
 
 def _exactly_monotone(values: Floats, n_knots: int, sign: int) -> Floats:
@@ -400,7 +402,8 @@ def refit_rest(
 ) -> AdditiveFit:
     """All terms but ``fixed`` again, on given rows, with the penalties of the first fit."""
     K = 1 if len(settings.classes) == 2 else len(settings.classes)
-    rows = encode(table, record.axes)
+    inner, settings = table[:, record.columns], settings.ordered(record.columns)
+    rows = encode(inner, record.axes)
     singles = single_terms(rows, weight, coarse=record.coarse)
     own = [a for t, a in enumerate(record.terms) if t != fixed]
     pairs = [a.columns for a in own if len(a.columns) == 2]
@@ -416,9 +419,8 @@ def refit_rest(
         scores += fitted[fixed].form.contribution(table).T
     start = AdditivePoint(np.zeros(K), np.zeros((K, terms.n_coordinates)), scores)
     solution = solve_additive(problem, start, tol=settings.tol, max_iter=tuning.MOST_STEPS)
-    found, places = fitted_terms(
-        table.names, terms, solution.point, slot_masses(terms, weight), settings.signs
-    )
+    reader = TermReader(inner.names, record.columns, settings.signs)
+    found, places = reader.terms(terms, solution.point, weight)
     kept = [own[t] for t in places]
     if fixed is not None:
         found.append(fitted[fixed])

@@ -1,50 +1,91 @@
-"""Rows of a scan for the additive model: read twice, kept as bytes.
+"""Rows of the additive model, in memory or from a scan: encoded, in an order of their own.
 
 The fit passes over its rows hundreds of times, so that they are held in this process, encoded: a
-byte for each cell and four more where the cell lies between two knots. The axes come from the
-value tables of one pass, and everything after the encoding is the fit in memory.
+byte for each cell and four more where the cell lies between two knots. A scan is read twice: its
+axes come from the value tables of one pass, and everything after the encoding is the same.
+
+Columns are ordered by their keys and rows by theirs. Sums of floating numbers depend on their
+order; sorted, the same table gives the same model whatever order its rows and columns came in.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Floats
-from laconic.core.contract import ScannedTraining
-from laconic.data.row_keys import row_keys
+from laconic._typing import Floats, Ints, Keys
+from laconic.core.contract import ScannedTraining, Training
+from laconic.data.row_keys import name_keys, row_keys
 from laconic.data.source import Block
 from laconic.data.tables.axes import Axis
-from laconic.data.tables.columns import Table
-from laconic.data.tables.knots import EncodedRows, KnotRule, category_axis, encode, knot_axis
+from laconic.data.tables.knots import (
+    EncodedRows,
+    KnotRule,
+    category_axis,
+    encode,
+    knot_axis,
+    learn_axes,
+)
 from laconic.data.value_tables import NumericTable, column_tables
 
 MOST_VALUES = 2**15
+"""Distinct numbers of a column of a scan that are kept apart before knots are chosen."""
 
 
 @dataclass(frozen=True)
 class EncodedTraining:
-    """What the additive fit needs of its rows; ``table`` has their columns and no rows."""
+    """What the additive fit needs of its rows.
 
-    table: Table
-    y: NDArray[np.int64]
+    ``columns`` and ``rows`` are the places that the columns and rows had when they came; ``names``
+    and everything else is in the order of the fit.
+    """
+
+    names: tuple[str, ...]
+    columns: Ints
+    rows: Ints
+    keys: Keys
+    y: Ints
     weight: Floats
-    keys: NDArray[np.uint64]
     encoded: EncodedRows
 
-    @property
-    def n_rows(self) -> int:
-        return len(self.y)
+    @cached_property
+    def place(self) -> Ints:
+        """Where each row that came is now."""
+        out = np.empty_like(self.rows)
+        out[self.rows] = np.arange(len(out))
+        return out
+
+
+def encode_training(rows: Training, rule: KnotRule, seed: int) -> EncodedTraining:
+    """Rows in memory."""
+    columns = np.argsort(rows.column_keys, kind="stable")
+    table = rows.table[:, columns]
+    encoded = encode(table, learn_axes(table, rows.weight, rule))
+    keys = row_keys(rows.table, seed, rows.column_keys)
+    return _in_order(table.names, columns, keys, rows.y, rows.weight, encoded)
+
+
+def _in_order(
+    names: tuple[str, ...], columns: Ints, keys: Keys, y: Ints, weight: Floats, encoded: EncodedRows
+) -> EncodedTraining:
+    order = np.lexsort((weight, y, keys))
+    for store in (encoded.index, encoded.fraction):
+        for line in store:  # one column at a time: a second copy of all would not fit
+            line[:] = line[order]
+    return EncodedTraining(names, columns, order, keys[order], y[order], weight[order], encoded)
 
 
 def read_encoded(
     rows: ScannedTraining, n_classes: int, rule: KnotRule, seed: int
 ) -> EncodedTraining:
-    """Two passes: the axes, then the rows on them."""
-    axes = _axes(rows, n_classes, rule)
+    """Two passes over a scan: the axes, then the rows on them."""
+    columns = np.argsort(name_keys(rows.table.names), kind="stable")
+    given = _axes(rows, n_classes, rule)
+    axes = tuple(given[j] for j in columns)
     n = rows.n_rows
     index = np.empty((len(axes), n), dtype=np.uint8)
     fractions: dict[int, NDArray[np.float32]] = {}
@@ -52,7 +93,8 @@ def read_encoded(
     keys = np.empty(n, dtype=np.uint64)
 
     def of_block(block: Block) -> tuple[Any, ...]:
-        return encode(block.X, axes), row_keys(block.X, seed), block.y, block.weight
+        part = encode(block.X[:, columns], axes)
+        return part, row_keys(block.X, seed), block.y, block.weight
 
     start = 0
     for part, own_keys, own_y, own_weight in rows.source.map(of_block):
@@ -69,8 +111,9 @@ def read_encoded(
     stacked = np.zeros((int(needs.sum()), n), dtype=np.float32)
     for k, j in enumerate(np.flatnonzero(needs).tolist()):
         stacked[k] = fractions.pop(j)
+    names = tuple(rows.table.names[j] for j in columns)
     encoded = EncodedRows(axes, index, stacked, place)
-    return EncodedTraining(rows.table, y, weight, keys, encoded)
+    return _in_order(names, columns, keys, y, weight, encoded)
 
 
 def _axes(rows: ScannedTraining, n_classes: int, rule: KnotRule) -> tuple[Axis, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import isfunction
 from typing import Any, TypeVar, cast
 
@@ -26,7 +26,9 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
+from laconic._typing import Keys
 from laconic.core.explanation import Explanation, adds_up, explain_form
+from laconic.data.row_keys import content_keys, name_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Source
 from laconic.data.tables.columns import Schema, Table
@@ -96,6 +98,13 @@ class Training:
     @property
     def n_rows(self) -> int:
         return len(self.y)
+
+    @cached_property
+    def column_keys(self) -> Keys:
+        """A key of each column that its place does not change: of its name, or what it holds."""
+        if self.named:
+            return name_keys(self.table.names)
+        return content_keys(self.table, self.y)
 
     @property
     def source(self) -> Source:

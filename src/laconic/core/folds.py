@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from laconic._typing import Ints, Keys
 from laconic.core.contract import Training
-from laconic.data.row_keys import keyed_folds, row_keys, unnamed_keys
+from laconic.data.row_keys import keyed_folds, row_keys
 from laconic.data.tables.kinds import shown
 
 Pairs = list[tuple[Ints, Ints]]
@@ -56,9 +56,7 @@ def folds_of(
 
 def keys_of(rows: Training, seed: int) -> Keys:
     """Keys of the training rows that do not depend on the order of the columns."""
-    if rows.named:
-        return row_keys(rows.table, seed)
-    return unnamed_keys(rows.table, rows.y, seed)
+    return row_keys(rows.table, seed, rows.column_keys)
 
 
 def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> Pairs:

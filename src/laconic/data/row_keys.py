@@ -3,8 +3,8 @@
 The key of a row is the sum over columns of a mixed hash of (name of the column, value), so it
 depends neither on the other rows, nor on the order of the columns, nor on the library or the float
 type that held a value. Equal rows have equal keys. Zeros count for nothing, which makes sparse and
-dense rows agree. Columns of an array have no names: there :func:`unnamed_keys` tells them apart by
-what they hold.
+dense rows agree. Columns of an array have no names: :func:`content_keys` tells them apart by what
+they hold.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _MOST_CELLS = 2**16
 """Cells of an array that are hashed in one go, so that temporaries stay in the cache."""
 
 
-def row_keys(table: Table, seed: int = 0) -> Keys:
-    """One key per row.
+def row_keys(table: Table, seed: int = 0, columns: Keys | None = None) -> Keys:
+    """One key per row; ``columns`` are the keys of the columns, by default those of their names.
 
     >>> from laconic.data.tables.columns import Schema
     >>> table = Schema.learn(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]])).table
@@ -34,24 +34,13 @@ def row_keys(table: Table, seed: int = 0) -> Keys:
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
     """
-    return _seeded(_totals(table, name_keys(table.names)), seed)
+    total = _totals(table, name_keys(table.names) if columns is None else columns)
+    return _mixed(total ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
 
 
 def name_keys(names: Sequence[str]) -> Keys:
     """A key of each column name."""
     return np.array([text_key(name) for name in names], dtype=np.uint64)
-
-
-def unnamed_keys(table: Table, y: Ints, seed: int = 0) -> Keys:
-    """One key per row, the same whatever the order of the columns, without their names.
-
-    >>> from laconic.data.tables.columns import Schema
-    >>> rows, y = np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 5.0]]), np.array([0, 1, 1])
-    >>> one, other = (Schema.learn(X).table for X in (rows, rows[:, ::-1]))
-    >>> bool((unnamed_keys(one, y) == unnamed_keys(other, y)).all())
-    True
-    """
-    return _seeded(_totals(table, content_keys(table, y)), seed)
 
 
 def content_keys(table: Table, y: Ints) -> Keys:
@@ -61,6 +50,12 @@ def content_keys(table: Table, y: Ints) -> Keys:
     and again with rows keyed by those columns: columns that are alike after two rounds (colour
     refinement) may be swapped without changing what there is to learn. Rows with the least keys
     stand for all of many rows; a row that comes twice counts once, as a weight of two does.
+
+    >>> from laconic.data.tables.columns import Schema
+    >>> rows, y = np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 5.0]]), np.array([0, 1, 1])
+    >>> one, other = (content_keys(Schema.learn(X).table, y) for X in (rows, rows[:, ::-1]))
+    >>> bool((one == other[::-1]).all())
+    True
     """
     alike = np.zeros(len(table.names), dtype=np.uint64)
     least = _totals(table, alike)
@@ -121,10 +116,6 @@ def _cells(table: Table, columns: Keys) -> Iterator[tuple[slice, slice, Keys]]:
     for j, column in enumerate(columns):
         texts = table.categories[j] if table.kinds[j] == "categorical" else None
         yield everything, slice(j, j + 1), _cell_keys(table.column(j), column, texts)[:, None]
-
-
-def _seeded(total: Keys, seed: int) -> Keys:
-    return _mixed(total ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
 
 
 def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:

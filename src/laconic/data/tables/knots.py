@@ -94,7 +94,8 @@ def _told_apart(distinct: Floats, mass: Floats, budget: int, n_specials: int) ->
 def _distinct(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     """Sorted distinct values and the weight of each."""
     equal = bool((weight == weight[0]).all())
-    order = slice(None) if equal else np.argsort(values, kind="stable")
+    # equal values by weight: their sum must not depend on the order of the rows
+    order = slice(None) if equal else np.lexsort((weight, values))
     ordered = np.sort(values) if equal else values[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     if equal:  # counts are exact, and a sort without places is faster
@@ -149,7 +150,11 @@ def category_axis(
 ) -> CategoryAxis:
     """A slot for each category that is not rare; the rest share the slot of unseen texts."""
     known = codes >= 0
-    mass = np.bincount(codes[known], weight[known], minlength=len(categories))
+    codes, weight = codes[known], weight[known]
+    if len(weight) and (weight != weight[0]).any():
+        by = np.argsort(weight, kind="stable")
+        codes, weight = codes[by], weight[by]
+    mass = np.bincount(codes, weight, minlength=len(categories))
     order = np.argsort(-mass, kind="stable")[: MOST_SLOTS - 2]
     kept = np.sort(order[mass[order] >= rule.min_weight])
     if len(kept) == 0:
