@@ -47,6 +47,11 @@ def seeds() -> Iterator[dict[str, Any]]:
         laconic.GrayZoneLogisticRegression(zone=(0.2, 0.8), proba="clip").fit(numbers, two),
         laconic.kernel.RankKernelClassifier().fit(numbers[:40], two[:40]),
         laconic.CqBoostClassifier(random_state=0).fit(numbers, three),
+        laconic.ConvexRiskClassifier("exponential").fit(numbers, two),
+        laconic.MinimaxClassifier(cv=None).fit(table, label),
+        laconic.MinimaxClassifier(smoothing="nearest", n_bins=2, cv=None).fit(numbers, three),
+        laconic.MinimaxClassifier(profiles="kmeans", n_profiles=5, cv=None).fit(table, label),
+        laconic.MinimaxClassifier(profiles="tree", n_profiles=5, cv=None).fit(table, label),
     ]
     with tempfile.TemporaryDirectory() as folder:
         for model in models:

@@ -66,7 +66,7 @@ class FormClassifier(TableClassifier):
 
     Attributes
     ----------
-    form_ : AdditiveScore, LinearScore or RankedKernel
+    form_ : AdditiveScore, LinearScore, RankedKernel or ProfileForm
     family_ : str
         The class that was fitted.
     classes_, n_features_in_, feature_names_in_
@@ -96,6 +96,13 @@ class FormClassifier(TableClassifier):
         check_is_fitted(self, "form_")
         return np.asarray(self.form_.proba(self._read_rows(X)))
 
+    @property
+    def decides(self) -> bool:
+        """Whether the form draws decisions: its probabilities are then those of decisions."""
+        return bool(getattr(self.form_, "decides", False))
+
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class."""
+        """The most probable class, or what a form that draws its decisions decides."""
+        if self.decides:
+            return np.asarray(self.classes_[self.form_.decisions(self._read_rows(X))])
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

@@ -361,6 +361,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         ndarray of shape (n,)
         """
         check_is_fitted(self, "estimator_")
+        if getattr(self.estimator_, "decides", False):
+            return self._own_decisions(X, costs, prior)
         if costs is None and self.guaranteed_ is not None:
             per_decision = expected_costs(self.predict_proba(X, prior=prior), self.rule_costs_)
         else:
@@ -395,6 +397,17 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         """What each variable adds to the score of the wrapped model, before costs and prior."""
         check_is_fitted(self, "estimator_")
         return cast("Explanation", self.estimator_.explain(X))
+
+    def _own_decisions(self, X: Any, costs: Any, prior: Any) -> NDArray[Any]:
+        """Of a rule that decides itself, such as a minimax rule: nothing is left to weigh."""
+        given = (costs, prior, self.prior, self.reject_cost, self.guaranteed_)
+        if any(value is not None for value in given):
+            raise ValueError(
+                f"{type(self.estimator_).__name__} decides itself, and its probabilities are those "
+                "of its decisions: costs, prior, reject_cost and guarantees of the decision layer do "
+                "not apply."
+            )
+        return np.asarray(self.estimator_.predict(X))
 
     def _read_labels(self, y: Any) -> NDArray[Any] | None:
         if y is None:

@@ -34,6 +34,7 @@ from laconic.decide.reference import Reference, decisions_of
 from laconic.export.atomic import write_atomically
 from laconic.kernel.rank_kernel import RankedKernel
 from laconic.linear.form import LinearScore
+from laconic.minimax.form import ProfileForm
 
 __all__ = ["ModelFileError", "adopt", "load", "read_content", "save", "write_atomically"]
 
@@ -66,6 +67,7 @@ _FORMS: dict[str, Any] = {
     "additive": AdditiveScore,
     "linear": LinearScore,
     "ranked-kernel": RankedKernel,
+    "profile-rule": ProfileForm,
 }
 
 
@@ -212,7 +214,7 @@ def _strict_json(text: str) -> Any:
 
 def saved_form(model: Any) -> Form:
     """The form that a fitted classifier predicts through."""
-    for name in ("linear_form_", "ranked_form_", "form_"):
+    for name in ("linear_form_", "ranked_form_", "profile_form_", "form_"):
         form = getattr(model, name, None)
         if form is not None:
             return form  # type: ignore[no-any-return]
@@ -232,7 +234,7 @@ def _decision_of(model: Any) -> DecisionClassifier:
             f"A {type(inner).__name__} cannot be written to a model file; only classifiers of this "
             "library, alone or inside a DecisionClassifier, can."
         )
-    costs = None
+    costs = getattr(inner, "cost_matrix_", None)
     threshold = getattr(inner, "threshold_", None)
     if threshold is not None and len(inner.classes_) == 2:
         costs = [[0.0, threshold], [1.0 - threshold, 0.0]]
@@ -241,7 +243,9 @@ def _decision_of(model: Any) -> DecisionClassifier:
 
 def _certificates(model: Any) -> dict[str, float]:
     """Numbers that bound how far the model can be from the best of its family."""
-    names = ("objective_", "duality_gap_", "criterion_", "compression_", "c_bound_")
+    names = (
+        "objective_", "duality_gap_", "criterion_", "compression_", "c_bound_", "minimax_risk_",
+    )  # fmt: skip
     found = {}
     for name in names:
         value = getattr(model, name, None)
@@ -428,6 +432,9 @@ def _try_out(model: FormClassifier) -> None:
     if isinstance(model.form_, LinearScore):
         if model.form_.coef.shape[1] != len(schema.names):
             raise ValueError("the coefficients do not match the columns")
+        return
+    if isinstance(model.form_, ProfileForm):
+        model.form_.check_columns(schema)
         return
     columns = [
         np.array([MISSING, 0 if texts else MISSING], np.int32)

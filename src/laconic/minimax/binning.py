@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,8 +172,10 @@ class _Embedding:
                 parts.extend((values == code).astype(np.float64) for code in range(width))
                 continue
             gone = np.isnan(values)
-            # halves: two values of opposite sign near the largest float
-            units = (values / 2 / self.scale[j] - self.centre[j] / 2 / self.scale[j]) * 2
+            # halves: the difference of two values near the largest float must not overflow; in
+            # units of a tiny scale it may, and is then far away
+            with np.errstate(over="ignore"):
+                units = (values / 2 - self.centre[j] / 2) / self.scale[j] * 2
             parts.append(np.where(gone, 0.0, np.clip(units, -1e6, 1e6)))
             if self.flagged[j]:
                 parts.append(gone.astype(np.float64))
@@ -192,6 +194,7 @@ def _location_and_scale(values: Floats, weight: Floats) -> tuple[float, float]:
 class Clusters:
     """Joint k-means: the profile of a row is its nearest centre."""
 
+    kind: ClassVar[str] = "clusters"
     embed: _Embedding
     centers: Floats
 
@@ -214,6 +217,36 @@ class Clusters:
             best[closer], least[closer] = i, distance[closer]
         return best[:, None]
 
+    def reads(self, n_categories: Sequence[int | None]) -> bool:
+        return list(self.embed.widths) == [width or 0 for width in n_categories]
+
+    def to_dict(self) -> dict[str, Any]:
+        embed = self.embed
+        return {
+            "centre": embed.centre.tolist(),
+            "scale": embed.scale.tolist(),
+            "flagged": list(embed.flagged),
+            "widths": list(embed.widths),
+            "centers": self.centers.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Clusters:
+        centre, scale, centers = (
+            np.array(data[name], dtype=np.float64) for name in ("centre", "scale", "centers")
+        )
+        embed = _Embedding(centre, scale, tuple(data["flagged"]), tuple(data["widths"]))
+        n_columns = len(embed.widths)
+        if centre.shape != (n_columns,) or scale.shape != (n_columns,) or not (scale > 0).all():
+            raise ValueError("the columns of the clusters have no unit")
+        if [type(flag) for flag in embed.flagged] != [bool] * n_columns:
+            raise ValueError("the columns of the clusters have no flags")
+        columns = zip(embed.widths, embed.flagged, strict=True)
+        wide = sum(width or 1 + flagged for width, flagged in columns)
+        if centers.ndim != 2 or centers.shape[1] != wide:
+            raise ValueError("the centres of the clusters do not match their columns")
+        return cls(embed, centers)
+
 
 def learn_clusters(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: int) -> Clusters:
     """k-means on standardised columns; equal rows are one point with their summed weight."""
@@ -229,28 +262,91 @@ def learn_clusters(table: Table, y: Ints, weight: Floats, n_profiles: int, seed:
 
 @dataclass(frozen=True)
 class Leaves:
-    """Leaves of a decision tree on ranks; numbered at fit, never from a batch."""
+    """Leaves of a decision tree; numbered at fit, never from a batch.
 
-    steps: tuple[Floats | None, ...]
+    Node t goes left where column ``column[t]`` is at most ``bound[t]``, or, when ``code[t]`` is not
+    negative, where it is not that category; a missing number goes left where ``missing_left[t]``.
+    A leaf has no children (-1) and a number.
+    """
+
+    kind: ClassVar[str] = "leaves"
     widths: tuple[int, ...]
-    tree: Any
-    number: Ints
+    column: Ints
+    code: Ints
+    bound: Floats
+    missing_left: NDArray[np.bool_]
+    left: Ints
+    right: Ints
+
+    @property
+    def number(self) -> Ints:
+        leaf = self.left < 0
+        return np.where(leaf, np.cumsum(leaf) - 1, -1)
 
     @property
     def radices(self) -> tuple[int, ...]:
-        return (int(self.number.max()) + 3,)
+        return (int((self.left < 0).sum()) + 2,)
 
     @property
     def ordered(self) -> tuple[bool, ...]:
         return (False,)
 
     def codes(self, table: Table) -> Ints:
-        leaf = self.tree.apply(_ranks(table, self.steps, self.widths))
-        return np.asarray(self.number[leaf])[:, None]
+        node = np.zeros(table.n_rows, dtype=np.int64)
+        for t in np.flatnonzero(self.left >= 0):
+            # children stand after their parent, so that one pass over the nodes is enough
+            here = np.flatnonzero(node == t)
+            values = table.column(int(self.column[t]))[here]
+            if self.code[t] >= 0:
+                to_left = values != self.code[t]
+            else:
+                to_left = np.where(np.isnan(values), self.missing_left[t], values <= self.bound[t])
+            node[here] = np.where(to_left, self.left[t], self.right[t])
+        return self.number[node][:, None]
+
+    def reads(self, n_categories: Sequence[int | None]) -> bool:
+        return list(self.widths) == [-1 if width is None else width for width in n_categories]
+
+    def to_dict(self) -> dict[str, Any]:
+        arrays = ("column", "code", "bound", "missing_left", "left", "right")
+        return {
+            "widths": list(self.widths),
+            **{name: getattr(self, name).tolist() for name in arrays},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Leaves:
+        widths = tuple(data["widths"])
+        column, code, left, right = (
+            np.array(data[name], dtype=np.int64) for name in ("column", "code", "left", "right")
+        )
+        found = cls(
+            widths, column, code, np.array(data["bound"], dtype=np.float64),
+            np.array(data["missing_left"], dtype=bool), left, right,
+        )  # fmt: skip
+        inner, place = left >= 0, np.arange(len(left))
+        sizes = {len(part) for part in (column, code, found.bound, found.missing_left, right)}
+        if sizes != {len(left)} or not len(left):
+            raise ValueError("the nodes of the tree are not complete")
+        children = np.concatenate([left[inner], right[inner]])
+        after = (left[inner] > place[inner]).all() and (right[inner] > place[inner]).all()
+        if not after or sorted(children) != list(range(1, len(left))):
+            raise ValueError("the nodes of the tree are not in their order")
+        if (column[inner] < 0).any() or (column[inner] >= len(widths)).any():
+            raise ValueError("a node of the tree reads no column")
+        if (code[inner] >= np.maximum(np.array(widths)[column[inner]], 0)).any():
+            raise ValueError("a node of the tree reads no category")
+        if ((code[inner] < 0) != (np.array(widths)[column[inner]] < 0)).any():
+            raise ValueError("a node of the tree reads a column of another kind")
+        return found
 
 
 def learn_leaves(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: int) -> Leaves:
-    """A tree grown best split first, its classes weighted alike so that rare ones get leaves."""
+    """A tree grown best split first, its classes weighted alike so that rare ones get leaves.
+
+    It is grown on ranks, which are free of scale and exact in single precision; its splits are
+    then written in the columns' own values.
+    """
     from sklearn.tree import DecisionTreeClassifier
 
     if n_profiles < 2:
@@ -259,13 +355,37 @@ def learn_leaves(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: i
         None if kind == "categorical" else _distinct(table.column(j))
         for j, kind in enumerate(table.kinds)
     )
-    widths = tuple(len(texts or ()) for texts in table.categories)
-    tree = DecisionTreeClassifier(
+    widths = tuple(-1 if texts is None else len(texts) for texts in table.categories)
+    grown = DecisionTreeClassifier(
         max_leaf_nodes=n_profiles, class_weight="balanced", random_state=seed
     ).fit(_ranks(table, steps, widths), y, sample_weight=weight)
-    leaf = tree.tree_.children_left < 0
-    number = np.where(leaf, np.cumsum(leaf) - 1, -1)
-    return Leaves(steps, widths, tree, number)
+    features = [(j, code) for j, n in enumerate(widths) for code in (range(n) if n >= 0 else (-1,))]
+    tree = grown.tree_
+    inner = tree.children_left >= 0
+    column, code = np.full(len(inner), -1), np.full(len(inner), -1)
+    bound = np.zeros(len(inner))
+    for t in np.flatnonzero(inner):
+        column[t], code[t] = features[tree.feature[t]]
+        if code[t] < 0:
+            bound[t] = _largest_below(steps[column[t]], float(tree.threshold[t]))
+    missing_left = tree.missing_go_to_left.astype(bool) & inner & (code < 0)
+    return Leaves(
+        widths, column, code, bound, missing_left, tree.children_left, tree.children_right
+    )
+
+
+def _largest_below(known: Floats | None, rank: float) -> float:
+    """The largest number whose rank among known values, as in :func:`_ranks`, is at most this.
+
+    The rank of the i-th value is i + 1/2, and that of a number just below it is i. A split of the
+    missing cells from all others has an infinite rank.
+    """
+    assert known is not None
+    if rank >= len(known):
+        return float(np.finfo(np.float64).max)
+    twice = int(np.floor(2.0 * rank))
+    value = known[twice // 2]
+    return float(value if twice % 2 else np.nextafter(value, -np.inf))
 
 
 def _distinct(values: Floats) -> Floats:
@@ -286,7 +406,7 @@ def _ranks(
     for j, known in enumerate(steps):
         values = table.column(j)
         if known is None:
-            parts.extend(values == code for code in range(widths[j]))
+            parts.extend(values == code for code in range(max(widths[j], 0)))
             continue
         rank = np.searchsorted(known, values, "left") + np.searchsorted(known, values, "right")
         parts.append(np.where(np.isnan(values), np.nan, rank / 2))

@@ -13,8 +13,8 @@ the equality holds over randomised rules, see :class:`MixtureRule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -171,6 +171,15 @@ class MixtureRule:
     def class_risks(self) -> Floats:
         return np.asarray(self.weights @ self.risks)
 
+    def to_dict(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MixtureRule:
+        floats = [np.array(data[name], np.float64) for name in ("priors", "weights", "risks")]
+        labels = np.array(data["labels"], dtype=np.int32)
+        return cls(floats[0], floats[1], labels, floats[2])
+
     def decide(self, profiles: Ints) -> Floats:
         """Decision probabilities (n, K) of known profiles."""
         return self._mix(self.labels[:, profiles])
@@ -272,7 +281,18 @@ class NaiveBackoff:
             table = table.reshape(radix, n_classes)
             n_seen = np.count_nonzero(table.any(axis=1))
             shares.append(np.log(table + 1.0) - np.log(weight + n_seen))
-        return NaiveBackoff(alpha, tuple(shares), weight)
+        return NaiveBackoff(float(alpha), tuple(shares), weight)
+
+    def to_dict(self) -> dict[str, Any]:
+        shares = [share.tolist() for share in self.log_share]
+        weights = self.class_weight.tolist()
+        return {"alpha": self.alpha, "log_share": shares, "class_weight": weights}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> NaiveBackoff:
+        shares = tuple(np.array(share, dtype=np.float64) for share in data["log_share"])
+        weights = np.array(data["class_weight"], dtype=np.float64)
+        return cls(float(data["alpha"]), shares, weights)
 
     def log_product(self, codes: Ints) -> Floats:
         """log q_k(t) of rows of codes, shape (n, K)."""

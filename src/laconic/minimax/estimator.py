@@ -22,10 +22,11 @@ from laconic.core.contract import (
     fit_context,
 )
 from laconic.core.folds import folds_of, seed_of
+from laconic.core.forms import plain_label
 from laconic.core.solution import Solution
-from laconic.data.row_keys import row_keys, uniforms
 from laconic.minimax.binning import BINNINGS, PROFILES
 from laconic.minimax.criterion import checked_costs
+from laconic.minimax.form import ProfileForm
 from laconic.minimax.model import MinimaxSettings, ProfileModel, fit_profiles, held_out_risks
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import SOLVERS
@@ -89,6 +90,7 @@ class MinimaxClassifier(TableClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
+    cost_matrix_ : ndarray of shape (K, K)
     least_favorable_prior_ : ndarray of shape (K,)
     minimax_risk_ : float
         V at the least favourable prior. No rule has a smaller worst risk over the box.
@@ -105,6 +107,8 @@ class MinimaxClassifier(TableClassifier):
     n_profiles_ : int
         Profiles that training rows fall into.
     n_iter_ : int
+    profile_form_ : ProfileForm
+        What decides, as the model file keeps it.
     bound_9_ : float
         With ``solver="subgradient"``, the corrected bound (9) of the paper.
     n_features_in_ : int
@@ -139,6 +143,7 @@ class MinimaxClassifier(TableClassifier):
     """
 
     _accepts = Accepts(categorical=True, missing=True, sparse=False, scan=True)
+    decides = True  # its probabilities are those of decisions, not of classes
 
     _parameter_constraints: dict[str, list[Any]] = {
         "costs": ["array-like", dict, None],
@@ -222,6 +227,7 @@ class MinimaxClassifier(TableClassifier):
         self.duality_gap_ = found.gap
         self.n_iter_ = found.n_iter
         self.model_ = model
+        self.cost_matrix_ = settings.costs
         self.class_risks_ = model.class_risks
         self.class_prior_ = model.class_prior
         self.bayes_risk_ = model.bayes_risk(model.class_prior)
@@ -275,11 +281,15 @@ class MinimaxClassifier(TableClassifier):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """One decision per row, drawn by a hash of the row's values."""
+        decided = self.profile_form_.decisions(self._read_rows(X))
+        return np.asarray(self.classes_[decided])
+
+    @property
+    def profile_form_(self) -> ProfileForm:
+        """The rule as numbers and texts, for a model file."""
         check_is_fitted(self)
-        table = self._read_rows(X)
-        steps = np.cumsum(self.model_.form.decide(table), axis=1)[:, :-1]
-        draw = uniforms(row_keys(table, self._seed))
-        return np.asarray(self.classes_[(steps <= draw[:, None]).sum(axis=1)])
+        labels = tuple(plain_label(c) for c in self.classes_)
+        return ProfileForm(labels, self.model_.form, self._seed)
 
     def discrete_bayes(self, prior: ArrayLike | None = None) -> MinimaxClassifier:
         """The deterministic Bayes rule at a class prior (default: that of the training rows).

@@ -7,9 +7,9 @@ they are counted before any table of profiles by classes is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ _KEY_LIMIT = 2**62
 class Coder(Protocol):
     """Rows to small integers; column j of the codes is below ``radices[j]``."""
 
+    kind: ClassVar[str]
+
     @property
     def radices(self) -> tuple[int, ...]: ...
 
@@ -33,6 +35,11 @@ class Coder(Protocol):
     def ordered(self) -> tuple[bool, ...]: ...
 
     def codes(self, table: Table) -> Ints: ...
+
+    def reads(self, n_categories: Sequence[int | None]) -> bool:
+        """Whether these are its columns: the number of categories, None for a number."""
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ class ColumnBins:
 class BinGrid:
     """One bin per column."""
 
+    kind: ClassVar[str] = "bins"
     columns: tuple[ColumnBins, ...]
 
     @property
@@ -77,6 +85,28 @@ class BinGrid:
             out[:, j] = column.codes(table.column(j))
         return out
 
+    def reads(self, n_categories: Sequence[int | None]) -> bool:
+        own = [column.n_bins if column.cuts is None else None for column in self.columns]
+        return own == list(n_categories)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For each column its cuts, or the number of its categories."""
+        columns = [c.n_bins if c.cuts is None else c.cuts.tolist() for c in self.columns]
+        return {"columns": columns}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BinGrid:
+        columns = []
+        for own in data["columns"]:
+            if isinstance(own, int):
+                columns.append(ColumnBins(None, own))
+                continue
+            cuts = np.array(own, dtype=np.float64)
+            if cuts.ndim != 1 or not (np.diff(cuts) > 0).all():
+                raise ValueError("the cuts of a column must increase")
+            columns.append(ColumnBins(cuts, len(cuts) + 1))
+        return cls(tuple(columns))
+
 
 @dataclass(frozen=True)
 class ProfileIndex:
@@ -89,6 +119,24 @@ class ProfileIndex:
     radices: tuple[int, ...]
     groups: tuple[tuple[int, int], ...]
     keys: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, codes: Ints, radices: tuple[int, ...]) -> ProfileIndex:
+        """The index whose stored profiles have these codes, in this order."""
+        if len(codes) < 1 or (codes < 0).any() or (codes >= np.array(radices)).any():
+            raise ValueError("a profile has a code that its column has not")
+        groups: list[tuple[int, int]] = []
+        keys: list[Ints] = []
+        rank = np.zeros(len(codes), dtype=np.int64)
+        while not groups or groups[-1][1] < len(radices):
+            first = groups[-1][1] if groups else 0
+            groups.append((first, _end_of_group(radices, first, len(keys[-1]) if keys else 1)))
+            packed = _pack(rank, codes, radices, groups[-1])
+            own, rank = np.unique(packed, return_inverse=True)
+            keys.append(own)
+        if len(keys[-1]) != len(codes) or (np.diff(rank) <= 0).any():
+            raise ValueError("the profiles are not in their order, each once")
+        return cls(radices, tuple(groups), tuple(keys))
 
     @property
     def n_profiles(self) -> int:

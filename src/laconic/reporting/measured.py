@@ -11,7 +11,6 @@ from sklearn.utils import column_or_1d
 from laconic._typing import Floats, Ints
 from laconic.core.decisions import class_codes, correct_prior, cost_matrix, expected_costs
 from laconic.decide.estimator import DecisionClassifier
-from laconic.minimax.estimator import MinimaxClassifier
 
 ABSTAINED = -1
 
@@ -90,10 +89,8 @@ def costs_of(model: Any, costs: Any = None, positive: Any = None) -> Floats:
     positive = getattr(model, "positive_", None) if positive is None else positive
     if costs is None:
         costs = getattr(model, "cost_matrix_", None)
-    for name in ("costs", "loss"):
-        own = getattr(model, name, None)
-        if costs is None and not isinstance(own, str):
-            costs = own
+    if costs is None:
+        costs = getattr(model, "costs", None)
     return cost_matrix(costs, model.classes_, positive=positive)
 
 
@@ -155,4 +152,4 @@ def _measure_probabilities(
 
 def _gives_probabilities(model: Any) -> bool:
     """A minimax rule's ``predict_proba`` are the probabilities of its decisions."""
-    return hasattr(model, "predict_proba") and not isinstance(model, MinimaxClassifier)
+    return hasattr(model, "predict_proba") and not getattr(model, "decides", False)
