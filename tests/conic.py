@@ -82,6 +82,59 @@ def truncated_multinomial(X, y, weight, C, caps, fit_intercept=True):
     return _solve(sp.diags_array(diagonal).tocsc(), q, A, np.array(right), cones).obj_val
 
 
+def grouped_logistic(X, y, weight, diagonal, owner, group):
+    """Least sum s log(1+exp(-y(b + Xv))) + v'Dv/2 + sum_g group_g |v_g|; returns the value.
+
+    ``owner`` is the group of each coefficient; groups of one coefficient make the lasso.
+    """
+    n, d = X.shape
+    G = len(group)
+    at_s, at_t, size = 1 + d, 1 + d + G, 1 + d + G + 3 * n
+    P = sp.diags_array(np.r_[0.0, diagonal, np.zeros(G + 3 * n)]).tocsc()
+    q = np.r_[np.zeros(1 + d), group, weight, np.zeros(2 * n)]
+    blocks, right, cones = [], [], []
+    for g in range(G):
+        own = np.flatnonzero(owner == g)
+        block = sp.lil_array((1 + len(own), size))
+        block[0, at_s + g] = -1.0
+        block[1 + np.arange(len(own)), 1 + own] = -1.0
+        blocks.append(block.tocsr())
+        right.append(np.zeros(1 + len(own)))
+        cones.append(clarabel.SecondOrderConeT(1 + len(own)))
+    at, a = at_t + np.arange(n), at_t + n + 2 * np.arange(n)
+    simple = sp.lil_array((n, size))
+    simple[np.arange(n), a] = simple[np.arange(n), a + 1] = 1.0
+    blocks.append(simple.tocsr())
+    right.append(np.ones(n))
+    cones.append(clarabel.NonnegativeConeT(n))
+    wide = sp.lil_array((6 * n, size))
+    six = 6 * np.arange(n)
+    wide[six[:, None] + np.zeros(d + 1, int), np.arange(d + 1)[None, :]] = (
+        y[:, None] * np.c_[np.ones(n), X]
+    )
+    wide[six, at] = wide[six + 3, at] = 1.0
+    wide[six + 2, a] = wide[six + 5, a + 1] = -1.0
+    blocks.append(wide.tocsr())
+    right.append(np.tile([0.0, 1.0, 0.0, 0.0, 1.0, 0.0], n))
+    cones += [clarabel.ExponentialConeT()] * (2 * n)
+    return _solve(P, q, sp.vstack(blocks).tocsc(), np.concatenate(right), cones).obj_val
+
+
+def second_moment(G, a, mu, *, box=None):
+    """Least q'Gq with a'q >= mu over the simplex, or a'q = mu over |q_j| <= box; the value."""
+    n = len(a)
+    P = sp.csc_array(np.triu(2.0 * G))
+    if box is None:
+        A = np.vstack([np.ones((1, n)), -a[None, :], -np.eye(n)])
+        b, cones = np.r_[1.0, -mu, np.zeros(n)], [clarabel.ZeroConeT(1)]
+        cones.append(clarabel.NonnegativeConeT(n + 1))
+    else:
+        A = np.vstack([a[None, :], np.eye(n), -np.eye(n)])
+        b, cones = np.r_[mu, np.full(2 * n, box)], [clarabel.ZeroConeT(1)]
+        cones.append(clarabel.NonnegativeConeT(2 * n))
+    return _solve(P, np.zeros(n), sp.csc_array(A), b, cones).obj_val
+
+
 def hinge(X, y, weight, C):
     """Least |w|^2/2 + C sum s max(0, 1 - y f) with a free intercept; returns the value."""
     n, d = X.shape

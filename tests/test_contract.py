@@ -228,11 +228,3 @@ def test_huge_scales_give_a_finite_result_or_a_sentence(case):
     for name, values in found.items():
         if values.dtype.kind == "f":
             assert np.isfinite(values).all(), name
-
-
-@cases_where()
-def test_certificates_are_there_and_hold(case):
-    X, y = rows_for(case)
-    model = fitted(case, X, y)
-    if hasattr(model, "duality_gap_"):
-        assert np.all(np.asarray(model.duality_gap_) >= 0)
