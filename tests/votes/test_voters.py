@@ -137,7 +137,7 @@ def test_out_of_bag_moments_by_hand():
     X = draw.normal(size=(60, 3))
     y = (X[:, 0] + 0.5 * draw.normal(size=60) > 0).astype(int)
     rows = Training(Schema.learn(X).table, y, np.ones(60), np.arange(60))
-    prepared = ForestVoters(7, min_samples_leaf=2, spread=0.0).prepare(rows, 0)
+    prepared = ForestVoters(7, min_samples_leaf=2, spread=0.0).prepare_rows(rows, 0)
     sign = np.where(y == 1, 1.0, -1.0)
     first, gram, overlap = prepared.moments(sign, np.ones(60), 1)
     votes = 2 * prepared.share[:, :, 1] - 1
@@ -211,7 +211,7 @@ def test_a_tree_is_judged_on_rows_equal_to_none_that_grew_it():
     X, y = rings(60)
     twice = np.r_[np.arange(60), np.arange(60)]
     rows = Training(Schema.learn(X[twice]).table, y[twice], np.ones(120), np.arange(120))
-    prepared = ForestVoters(9).prepare(rows, 0)
+    prepared = ForestVoters(9).prepare_rows(rows, 0)
     np.testing.assert_array_equal(prepared.outside[:60], prepared.outside[60:])
     assert 0.25 < prepared.outside.mean() < 0.5  # about 1/e, as without copies
 

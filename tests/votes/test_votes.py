@@ -377,7 +377,7 @@ def test_the_tandem_vote_of_several_classes():
     from laconic.data.tables.columns import Schema
 
     rows = Training(Schema.learn(X).table, y, np.ones(150), np.arange(150))
-    errors = ForestVoters(40).prepare(rows, 0).joint_errors(y, np.ones(150))
+    errors = ForestVoters(40).prepare_rows(rows, 0).joint_errors(y, np.ones(150))
     equal = np.full(40, 1 / 40)
     best = vote.moments.joint_error
     assert best <= min(np.diag(errors.both).min(), equal @ errors.both @ equal) + 1e-12

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
+from laconic.core.contract import Training
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
@@ -26,6 +27,14 @@ class Voters(Protocol):
     def __getitem__(self, k: int) -> Any: ...
 
     def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class VoterFamily(Protocol):
+    """What the parameter ``voters`` takes: :class:`StumpVoters` and the like, or one of yours."""
+
+    def prepare_rows(self, rows: Training, seed: int) -> PreparedVoters:
+        """The voters laid out on the training rows."""
 
 
 @dataclass(frozen=True)

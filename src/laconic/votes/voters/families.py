@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from laconic.core.contract import Training
-from laconic.votes.voters.base import PreparedVoters
+from laconic.votes.voters.base import PreparedVoters, VoterFamily
 from laconic.votes.voters.forest import ForestVoters
 from laconic.votes.voters.given import prepare_classifiers, prepare_scores
 from laconic.votes.voters.kernels import KernelVoters
@@ -41,12 +41,8 @@ def prepare_voters(
     ``raw`` holds the rows as they were given, for a list of fitted classifiers.
     """
     family = family_of(voters)
-    if isinstance(family, StumpVoters):
-        return family.prepare(rows.table, rows.weight)
-    if isinstance(family, KernelVoters):
-        return family.prepare(rows.table, rows.weight, seed)
-    if isinstance(family, ForestVoters):
-        return family.prepare(rows, seed)
+    if isinstance(family, VoterFamily):
+        return family.prepare_rows(rows, seed)
     if isinstance(family, str):
         return prepare_scores(rows.table)
     if isinstance(family, list | tuple) and len(family):

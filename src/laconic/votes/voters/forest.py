@@ -51,7 +51,7 @@ class ForestVoters:
     keep: float = 1 / 3
     spread: float = 1.0
 
-    def prepare(self, rows: Training, seed: int) -> PreparedForest:
+    def prepare_rows(self, rows: Training, seed: int) -> PreparedForest:
         if not 0.0 < self.keep <= 1.0 or self.spread < 0.0:
             raise ValueError("keep must be in (0, 1] and spread not negative.")
         from sklearn.ensemble import RandomForestClassifier

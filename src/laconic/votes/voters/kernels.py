@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from laconic._typing import Floats, Ints
+from laconic.core.contract import Training
 from laconic.data.tables.columns import Table
 from laconic.votes.columns import DenseColumns
 from laconic.votes.tuning import WIDTHS
@@ -60,6 +61,9 @@ class KernelVoters:
     n_landmarks: int | None = None
     constant: bool = True
     standardise: bool = True
+
+    def prepare_rows(self, rows: Training, seed: int) -> PreparedKernels | PreparedWidths:
+        return self.prepare(rows.table, rows.weight, seed)
 
     def prepare(self, table: Table, weight: Floats, seed: int) -> PreparedKernels | PreparedWidths:
         self._check()

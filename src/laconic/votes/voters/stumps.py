@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
+from laconic.core.contract import Training
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
 from laconic.votes.columns import StumpColumns, StumpLayout
@@ -74,6 +75,9 @@ class StumpVoters:
         spaced = distinct[0] * (1.0 - part) + distinct[-1] * part
         spaced = spaced[(spaced >= distinct[0]) & (spaced < distinct[-1])]
         return np.concatenate([lead, spaced])
+
+    def prepare_rows(self, rows: Training, seed: int) -> PreparedStumps:
+        return self.prepare(rows.table, rows.weight)
 
     def prepare(self, table: Table, weight: Floats) -> PreparedStumps:
         self.check()
