@@ -144,9 +144,6 @@ class _Applied:
         return getattr(self.estimator, self.method)(frame, *self.arguments, **self.named)
 
 
-_BY_BLOCKS = ("predict", "predict_proba", "decision_function", "transform")
-
-
 def by_blocks(method: Method) -> Method:
     """The method, which for a scan yields one result per block of rows, in order."""
 
@@ -171,7 +168,7 @@ def log_of(proba: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.log(proba))
 
 
-def _fit_where_they_are(fit: Any) -> Any:
+def _fit_or_refuse(fit: Any) -> Any:
     """``fit``, which refuses a scan with a sentence when it needs the rows in memory."""
 
     @wraps(fit)
@@ -216,19 +213,31 @@ def _require_target(rows: Scan, who: str) -> None:
         )
 
 
+# A family writes its methods for rows in memory. What a scan means for each of them is written
+# once, above, and put around them when a class is made: a decorator on every method of thirty
+# classes would be forgotten somewhere, and a scan that slips into numpy code fails far from the
+# mistake.
+_ON_SCANS: dict[str, Callable[[Any], Any]] = {
+    "fit": _fit_or_refuse,
+    "partial_fit": _block_after_block,
+    "predict": by_blocks,
+    "predict_proba": by_blocks,
+    "decision_function": by_blocks,
+    "transform": by_blocks,
+}
+
+
 class TableReader(BaseEstimator):  # type: ignore[misc]
     """Reads X at fit and at predict time, by the rules of :mod:`laconic.data.tables.columns`."""
 
     _accepts = Accepts()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        for name in _BY_BLOCKS:
-            if isfunction(cls.__dict__.get(name)):
-                setattr(cls, name, by_blocks(cls.__dict__[name]))
-        if isfunction(cls.__dict__.get("fit")):
-            cls.fit = _fit_where_they_are(cls.fit)
-        if isfunction(cls.__dict__.get("partial_fit")):
-            cls.partial_fit = _block_after_block(cls.partial_fit)
+        """Methods that the class itself defines learn what to do with a scan."""
+        for name, on_scans in _ON_SCANS.items():
+            method = cls.__dict__.get(name)
+            if isfunction(method):  # what is inherited was wrapped in the class it comes from
+                setattr(cls, name, on_scans(method))
         super().__init_subclass__(**kwargs)
 
     def __sklearn_tags__(self) -> Tags:
