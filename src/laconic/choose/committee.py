@@ -50,8 +50,8 @@ def weighted_mean(
     """
     said = [out.raw if forms and out.raw is not None else out.proba for out in members]
     seen = np.flatnonzero(np.all([np.isfinite(own[:, 0]) for own in said], axis=0))
-    n_rows = len(judge.y)
-    logs = np.stack([log_probabilities(own[seen], n_rows) for own in said])
+    n_rows, total = len(judge.y), float(judge.weight.sum())
+    logs = np.stack([log_probabilities(own[seen], total) for own in said])
     centre = front_of(members, judge)
     problem = StackProblem(logs, judge.y[seen], judge.weight[seen], centre)
     solution = solve_stack(problem).warn_if_short("The committee's weights", "report the table")
@@ -111,13 +111,13 @@ class Committee(TableClassifier):
     @classmethod
     def of(
         cls, fitted: Sequence[Any], weights: Sequence[float], schema: Any, classes: NDArray[Any],
-        n_rows: int,
+        total: float,
     ) -> Committee:  # fmt: skip
-        """A committee of models that were fitted on ``n_rows`` rows of one table."""
+        """A committee of models that were fitted on rows of one table, ``total`` their weight."""
         model = cls(list(fitted), list(weights))
         model.schema_, model.classes_ = schema, classes
         model._publish_names()
-        model._publish(fitted, n_rows)
+        model._publish(fitted, total)
         return model
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Committee:
@@ -126,16 +126,16 @@ class Committee(TableClassifier):
         labels = self.classes_[rows.y]
         given = {} if sample_weight is None else {"sample_weight": rows.weight}
         fitted = [clone(own).fit(rows.table, labels, **given) for own in self.estimators]
-        self._publish(fitted, rows.n_rows)
+        self._publish(fitted, float(rows.weight.sum()))
         return self
 
-    def _publish(self, fitted: Sequence[Any], n_rows: int) -> None:
+    def _publish(self, fitted: Sequence[Any], total: float) -> None:
         for member in fitted:
             if isinstance(member, TableReader):
                 # a member is fitted on a table, which has names even where the user's X has none
                 member.schema_ = self.schema_
                 member._publish_names()
-        self.n_rows_, self.estimators_ = n_rows, list(fitted)
+        self.total_weight_, self.estimators_ = total, list(fitted)
         self.weights_ = np.asarray(self.weights, dtype=np.float64)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -147,7 +147,7 @@ class Committee(TableClassifier):
             proba = np.zeros((n_rows, len(self.classes_)))
             own = np.searchsorted(self.classes_, member.classes_)
             proba[:, own] = member.predict_proba(X)
-            logs.append(log_probabilities(proba, self.n_rows_))
+            logs.append(log_probabilities(proba, self.total_weight_))
         return stacked(np.stack(logs), self.weights_)
 
     def predict(self, X: Any) -> NDArray[Any]:

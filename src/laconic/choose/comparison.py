@@ -154,7 +154,7 @@ class Judge:
         return losses
 
     def class_risks(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Mean of the rows of each class, and the variance of that mean.
+        """Mean of the rows of each class, and the variance of that mean (a weight is so many rows).
 
         A class without a priced row has risk zero: nothing is known to speak against it.
         """
@@ -165,7 +165,7 @@ class Judge:
             total = self.weight[own].sum()
             if total > 0:
                 risk[k] = self.weight[own] @ rows[own] / total
-                variance[k] = (self.weight[own] ** 2) @ (rows[own] - risk[k]) ** 2 / total**2
+                variance[k] = self.weight[own] @ (rows[own] - risk[k]) ** 2 / total**2
         return risk, variance
 
     def mean(self, rows: Floats) -> tuple[float, float]:

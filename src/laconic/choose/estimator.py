@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.choose.blends import BlendedClassifier, drawn_to_fit
+from laconic.choose.blends import MEAN_LINKS, BlendedClassifier, drawn_to_fit
 from laconic.choose.budget import Budget
 from laconic.choose.candidates import Candidate, auto_candidates, read_candidates
 from laconic.choose.committee import Committee
@@ -293,6 +293,9 @@ class LaconicClassifier(TableClassifier):
         folds = folds_of(self.cv, training, len(sample), seed)
         rows = Rows(training, sample.table, True, self.classes_, folds)
         race = self._race(rows, condition, budget)
+        # the sample stands for all rows, and knows no more than its own
+        known = sample.weight.sum() / (sample.weight**2).sum()
+        race = replace(race, judge=replace(race.judge, weight=sample.weight * known))
 
         def fit_all(out: Outcome) -> Any:
             return clone(out.candidate.model).fit(scanned)
@@ -365,8 +368,8 @@ class LaconicClassifier(TableClassifier):
         members, weights = race.affordable(kept)
         fitted = [fit_all(out) for out in members]
         if decided.is_committee:
-            n_rows = race.rows.n_rows
-            model: Any = Committee.of(fitted, weights, self.schema_, self.classes_, n_rows)
+            total = float(race.judge.weight.sum())
+            model: Any = Committee.of(fitted, weights, self.schema_, self.classes_, total)
         else:
             model = self._page(fitted, weights)
         for own in [*fitted, model]:
@@ -393,7 +396,8 @@ class LaconicClassifier(TableClassifier):
 
     def _page(self, fitted: list[Any], weights: Sequence[float]) -> Any:
         """One model on one page: the lightest members leave while their terms are too many."""
-        if len(fitted) == 1 and additive_form(fitted[0]) is None:
+        form = additive_form(fitted[0])
+        if form is None or form.link not in MEAN_LINKS:
             return fitted[0]
         while True:
             whole = BlendedClassifier.of(fitted, weights)

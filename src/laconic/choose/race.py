@@ -272,18 +272,20 @@ class Race:
             self.judge.price(out)
             gap = out.row_cost - front.row_cost
         else:
-            gap = gap_with_a_share(front.proba, out.proba, self.judge.y)
+            gap = gap_with_a_share(front.proba, out.proba, self.judge.y, self.judge.weight.sum())
         seen = np.isfinite(gap)
         return behind(gap[seen], self.judge.weight[seen])
 
 
-def gap_with_a_share(front: Floats, other: Floats, y: Ints, share: float = RACE_SHARE) -> Floats:
+def gap_with_a_share(
+    front: Floats, other: Floats, y: Ints, total: float, share: float = RACE_SHARE
+) -> Floats:
     """For each row, how its log loss changes when the other gets this share of the weight.
 
     Log loss is convex in the weights of a committee: where the sum of these is positive, the best
     weight of the other is smaller still, and the other alone is no better than the front.
     """
-    logs = np.stack([log_probabilities(own, len(y)) for own in (front, other)])
+    logs = np.stack([log_probabilities(own, total) for own in (front, other)])
     rows = np.arange(len(y))
     both = stacked(logs, np.array([1.0 - share, share]))[rows, y]
     return np.asarray(logs[0][rows, y] - np.log(both))
@@ -298,7 +300,7 @@ def behind(gap: Floats, weight: Floats) -> bool:
     if not len(gap):
         return False
     mean = float(np.average(gap, weights=weight))
-    square = float(weight**2 @ (gap - mean) ** 2)
-    square += 2.0 * float(np.max((weight * gap) ** 2, initial=0.0))
+    square = float(weight @ (gap - mean) ** 2)
+    square += 2.0 * float(np.max(gap**2, initial=0.0))
     # the same model twice differs by rounding alone
     return mean > max(BEHIND * float(np.sqrt(square)) / float(weight.sum()), 1e-9)

@@ -28,8 +28,9 @@ from laconic._typing import Floats, Ints
 from laconic.choose.tuning import STACK_PENALTY
 from laconic.core.solution import Solution, WhyStopped
 
-_TOL = 1e-7
-"""Relative gap at which the weights are settled: far below what held-out rows can tell."""
+_TOL, _FINE = 1e-7, 1e-13
+"""Relative gaps: the one that is asked for, far below what held-out rows can tell, and the one that
+steps go on to while they gain, so that weights do not depend on how rows are written down."""
 
 _MOST_STEPS = 100
 
@@ -85,7 +86,7 @@ def solve_stack(problem: StackProblem, start: Floats | None = None) -> Solution:
     while n_steps < _MOST_STEPS:
         gradient, hessian = problem.derivatives(v)
         gap = float(gradient @ v - gradient.min())
-        if gap <= _TOL * max(value, 1.0):
+        if gap <= _FINE * max(value, 1.0):
             why = "gap"
             break
         towards = _quadratic_on_simplex(hessian, gradient, v) - v
@@ -95,7 +96,7 @@ def solve_stack(problem: StackProblem, start: Floats | None = None) -> Solution:
             length /= 2.0
             now = problem.value(v + length * towards)
         if now >= value:
-            why = "stalled"
+            why = "gap" if gap <= _TOL * max(value, 1.0) else "stalled"
             break
         v, value = v + length * towards, now
         n_steps += 1
@@ -123,9 +124,9 @@ def _quadratic_on_simplex(hessian: Floats, gradient: Floats, v: Floats) -> Float
     return np.asarray(found / found.sum())
 
 
-def log_probabilities(proba: Floats, n_rows: int) -> Floats:
-    """Logarithms of probabilities that so many rows can tell from zero."""
-    least = 0.5 / (n_rows + 1.0)
+def log_probabilities(proba: Floats, total: float) -> Floats:
+    """Logarithms of probabilities that rows of so much weight can tell from zero."""
+    least = 0.5 / (total + 1.0)
     return np.asarray(np.log(np.clip(proba, least, 1.0 - least)))
 
 
