@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from laconic import __version__
 from laconic.export.onnx_terms import Graph, write_model
-from laconic.export.parts import NotExportableError, Parts, decision_layer, parts_of, uniform_labels
+from laconic.export.parts import (
+    NotExportableError,
+    Parts,
+    decision_layer,
+    raw_parts,
+    uniform_labels,
+)
 
 OPSET = 17
 ML_OPSET = 3
@@ -56,7 +62,7 @@ def to_onnx(model: Any, *, missing_text: str = "") -> Any:
     True
     """
     onnx = _onnx()
-    parts = parts_of(model)
+    parts = raw_parts(model, "ONNX")
     graph = _Standalone(onnx, parts)
     types = onnx.TensorProto
     inputs, cells = [], {}
@@ -234,7 +240,7 @@ def _output_types(operator: Any) -> None:
         StringTensorType,
     )
 
-    parts = parts_of(decision_layer(operator.raw_operator))
+    parts = raw_parts(decision_layer(operator.raw_operator), "ONNX")
     rows = operator.inputs[0].type.shape[0]
     kind = np.asarray(uniform_labels(parts.rule)).dtype.kind
     kinds = {
@@ -248,7 +254,7 @@ def _output_types(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    parts = parts_of(decision_layer(operator.raw_operator))
+    parts = raw_parts(decision_layer(operator.raw_operator), "ONNX")
     graph = _InPipeline(scope, container)
     inputs: list[_Tensor] = operator.inputs
     if len(inputs) == 1 and len(parts.schema.names) > 1:

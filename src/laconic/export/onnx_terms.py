@@ -164,6 +164,9 @@ class _Terms:
                 "choose another text for missing values."
             )
         slots = {text: slot for text, slot in axis.slot_of().items() if text in known}
+        for word, meant in self.parts.spellings(name):
+            for text in (word, word.upper(), word.capitalize()):
+                slots.setdefault(text, slots.get(meant, axis.other))
         slots[self.missing_text] = axis.missing
         return g.node(
             "LabelEncoder",

@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from laconic._typing import Floats
 from laconic.core.decisions import correct_prior, expected_costs
 from laconic.core.forms import AdditiveScore, LineTerm, Term, linear_score
+from laconic.data.reading.reading import Reading
+from laconic.data.reading.words import YES_NO
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import shown
 from laconic.decide.estimator import DecisionClassifier
@@ -100,6 +102,22 @@ class Parts:
         high = np.clip(proba[:, 1], *self.clip)
         return np.column_stack([1.0 - high, high])
 
+    def missing_texts(self, name: str) -> tuple[str, ...]:
+        """Odd texts among the numbers of a column, which the fit took for missing."""
+        reading = self.schema.reading
+        columns = reading.columns if isinstance(reading, Reading) else ()
+        return next((column.missing for column in columns if column.name == name), ())
+
+    def spellings(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Words for yes and no in small letters, and the category that each of them means."""
+        reading = self.schema.reading
+        for column in reading.columns if isinstance(reading, Reading) else ():
+            if column.name == name and column.kind == "yes/no":
+                yes = dict.fromkeys(["1", *(word for word, _ in YES_NO)], column.yes)
+                no = dict.fromkeys(["0", *(word for _, word in YES_NO)], column.no)
+                return tuple((yes | no).items())
+        return ()
+
 
 def uniform_labels(rule: DecisionRule) -> list[Label]:
     """The labels, and that of an abstention last, all of one type: texts where they are mixed."""
@@ -108,6 +126,25 @@ def uniform_labels(rule: DecisionRule) -> list[Label]:
     if str in types or (bool in types and len(types) > 1):
         return [str(label) for label in labels]
     return [float(label) for label in labels] if float in types else labels
+
+
+def raw_parts(model: Any, where: str) -> Parts:
+    """:func:`parts_of` for an export that reads the table as it comes, as SQL and ONNX do.
+
+    Numbers, categories and yes and no stand there as the model reads them; what is made of dates,
+    durations and amounts written for people does not, and is refused by its name.
+    """
+    parts = parts_of(model)
+    reading = parts.schema.reading
+    for column in reading.columns if isinstance(reading, Reading) else ():
+        stands = column.made == (column.name,) and column.kind not in ("time", "duration")
+        if set(column.made) & set(parts.columns) and not (stands and column.plain):
+            raise NotExportableError(
+                f"Column {shown(column.name)} was read as {column.said.partition(';')[0]}, which "
+                f"{where} cannot repeat; write the numbers in a column of their own and fit on it, "
+                "or leave the column out (--drop)."
+            )
+    return parts
 
 
 def parts_of(model: Any) -> Parts:

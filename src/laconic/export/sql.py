@@ -12,7 +12,7 @@ from laconic.export.parts import (
     Label,
     NotExportableError,
     Parts,
-    parts_of,
+    raw_parts,
     uniform_labels,
 )
 from laconic.export.sql_dialects import Dialect, dialect_named
@@ -78,7 +78,7 @@ def to_sql(
     ['SELECT', 'key_1 AS "id",', 'p_1 AS "probability of no",', 'p_2 AS "probability of yes",']
     """
     spoken = dialect_named(dialect)
-    parts = parts_of(model)
+    parts = raw_parts(model, "SQL")
     keys = [key] if isinstance(key, str) else list(key)
     path = [table] if isinstance(table, str) else list(table)
     if not path:
@@ -117,7 +117,7 @@ def to_sql_check(model: Any, table: str | Sequence[str], *, dialect: str = "ansi
     -------
     str
     """
-    spoken, parts = dialect_named(dialect), parts_of(model)
+    spoken, parts = dialect_named(dialect), raw_parts(model, "SQL")
     path = [table] if isinstance(table, str) else list(table)
     source = ".".join(spoken.identifier(part) for part in path) + f" AS {_SOURCE}"
     counts = [_column_counts(spoken, parts, name, source) for name in parts.columns]
@@ -202,7 +202,11 @@ def _own_name(dialect: Dialect, parts: Parts, name: str) -> str:
 def _cell(dialect: Dialect, parts: Parts, name: str, cell: str) -> str:
     """A raw cell as the model reads it: a float or a text, NULL where it is missing."""
     if parts.kind(name) == "categorical":
-        return dialect.text_cell(cell, parts.categories(name))
+        return dialect.text_cell(cell, parts.categories(name), parts.spellings(name))
+    odd = [str(dialect.compared(text)) for text in parts.missing_texts(name)]
+    if odd:
+        said = dialect.as_text.format(cell)
+        cell = f"CASE WHEN {said} IN ({', '.join(odd)}) THEN NULL ELSE {cell} END"
     return dialect.number_cell(cell, boolean=parts.kind(name) == "boolean")
 
 

@@ -130,18 +130,27 @@ class Dialect:
             return self.to_float(self.truth_cell.format(column))
         return self.without_nan.format(self.to_float(self.number_text.format(column)))
 
-    def text_cell(self, column: str, known: Sequence[str] = ()) -> str:
+    def text_cell(
+        self,
+        column: str,
+        known: Sequence[str] = (),
+        spellings: Sequence[tuple[str, str]] = (),
+    ) -> str:
         """A column as the text the model saw, compared byte by byte, NULL where it is missing.
 
         A database may hold another type than the fit saw: a CSV's Yes/No as truth values, its
         01322 as a number, its empty cells as empty texts. Where ``known``, the texts of the fit,
-        leave no doubt, such cells are turned back.
+        leave no doubt, such cells are turned back. ``spellings`` are words in small letters and
+        the texts that they mean.
         """
         text = self.as_text.format(column)
         lines = [
             f"WHEN {said.format(text)} THEN {meant.format(text)}"
             for said, meant in self._turned_back(known)
         ]
+        for meant in dict.fromkeys(own for _, own in spellings):
+            words = ", ".join(str(self.compared(word)) for word, own in spellings if own == meant)
+            lines.append(f"WHEN LOWER({text}) IN ({words}) THEN {self.compared(meant)}")
         return f"CASE {' '.join(lines)} ELSE {text} END" if lines else text
 
     def _turned_back(self, known: Sequence[str]) -> Iterator[tuple[str, str]]:

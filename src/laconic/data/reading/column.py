@@ -38,6 +38,8 @@ class ColumnReading:
     """Odd texts that are read as missing."""
     lenient: bool = False
     """Whether every text that cannot be read is missing: the user named the kind."""
+    plain: bool = True
+    """Whether the numbers are written as programs write them."""
     width: int = 0
     """Digits of a code with leading zeros, where all have as many."""
     yes: str = ""

@@ -28,6 +28,7 @@ from laconic.data.reading.dates import (
 from laconic.data.reading.numbers import may_be_number, number_text
 from laconic.data.reading.raw import RawColumn
 from laconic.data.row_keys import number_keys, text_key
+from laconic.data.tables.cells import is_plain_number
 
 DISTINCT = 4_096
 """Hashes kept to count distinct values: an error of 1.6 % beyond."""
@@ -51,6 +52,8 @@ class Sort:
     padded: bool = False
     digits: int = 0
     """How many, where there is nothing else."""
+    plain: bool = False
+    """Whether it is a number as programs write it."""
     orders: tuple[str, ...] = ()
     clock: str = ""
 
@@ -275,6 +278,7 @@ def sort_of(text: str, moments: dict[str, list[int]], numbers: list[float]) -> S
         bound=number is not None and number.bound,
         padded=number is not None and number.padded,
         digits=len(text) if text.isdecimal() else 0,
+        plain=is_plain_number(text),
         orders=tuple(order for order, _ in dates),
         clock="" if clock is None else "day" if clock[1] else "long",
     )

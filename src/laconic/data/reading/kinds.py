@@ -237,7 +237,7 @@ def number(name: str, evidence: Evidence, habits: Habits, decimal: str = "") -> 
 
     odd = Odd.of(evidence, kept)
     marks = [sort for sort in evidence.sorts if kept(sort)]
-    plain = decimal == "." and not unit and not any(s.bound or s.says == "?" for s in marks)
+    plain = decimal == "." and all(sort.plain for sort in marks)
     if plain and not odd.cells and _identifier(name, evidence):
         return odd, _identifier(name, evidence)
     said = "number" + _written(decimal, unit, marks) + doubt + _bounds(evidence, marks)
@@ -248,6 +248,7 @@ def number(name: str, evidence: Evidence, habits: Habits, decimal: str = "") -> 
         not plain or bool(odd.cells),
         decimal=decimal,
         unit=unit,
+        plain=plain,
         missing=tuple(sorted(odd.texts)),
     )
 
