@@ -404,8 +404,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         if any(value is not None for value in given):
             raise ValueError(
                 f"{type(self.estimator_).__name__} decides itself, and its probabilities are those "
-                "of its decisions: costs, prior, reject_cost and guarantees of the decision layer do "
-                "not apply."
+                "of its decisions: costs, prior, reject_cost and guarantees of the decision layer"
+                " do not apply."
             )
         return np.asarray(self.estimator_.predict(X))
 
