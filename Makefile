@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data/INDEX.csv),)
 export LACONIC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench stress docs clean
 
 demo: $(VENV)/core.done
 	$(BIN)/laconic demo --out laconic-demo
@@ -25,6 +25,10 @@ lint: $(VENV)/test.done
 # peers pin other versions (Khiops wants scikit-learn < 1.9), so they have an environment of their own
 bench: .venv-bench/bench.done
 	.venv-bench/bin/python -m benchmarks $(ONLY)
+
+# inputs that try to break a promise; prints what came of them
+stress: $(VENV)/test.done
+	$(BIN)/python -m stress.model_files 20000
 
 docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
