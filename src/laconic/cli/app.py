@@ -314,19 +314,34 @@ def predict(
     ] = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON on stdout; the predictions go to --out.")
+    ] = False,
 ) -> None:
     """One probability column per class and the decision, for every row of a table.
 
-    Rows are read and written in chunks: the table may be larger than memory.
+    Rows are read and written in chunks: the table may be larger than memory. Columns whose cells
+    are unlike those of the fit are told in one line on stderr.
     """
+    import json
+
     from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
     from laconic.job.scoring import write_predictions
+    from laconic.job.unlike import sentence
 
+    if as_json and out is None:
+        raise ValueError("--json writes on stdout; name a file for the predictions with --out.")
     loaded = load(model)
     text = TextFormat(separator, encoding)
-    with progress(out is None) as step:
-        write_predictions(loaded, data, out, text, tuple(key or ()), step)
+    with progress(out is None or as_json) as step:
+        seen = write_predictions(loaded, data, out, text, tuple(key or ()), step)
+    unlike = seen.unlike()
+    if as_json:
+        said = {"rows": seen.n_rows, "out": str(out), "unlike": [one.to_dict() for one in unlike]}
+        sys.stdout.write(json.dumps(said) + "\n")
+    elif unlike:
+        _complain(sentence(unlike))
 
 
 @app.command()

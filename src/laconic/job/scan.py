@@ -19,6 +19,7 @@ from laconic.data.scan.scan import Scan, scan
 from laconic.data.scan.survey import read_labels
 from laconic.data.tables.text import TextFormat
 from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.reference import reference_of
 from laconic.job.table import (
     TEST_SHARE,
     JobOptions,
@@ -92,7 +93,8 @@ def _fit_and_write(
         baseline=baseline,
         seed=options.seed,
     )
-    return written(model, summary, problem, options, out, title)
+    reference = reference_of(model.decision_, rows, y[known])
+    return written(model, summary, problem, options, out, title, reference)
 
 
 def scan_files(

@@ -23,6 +23,7 @@ from laconic.data.tables.files import as_native
 from laconic.data.tables.text import TextFormat, name_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.export.atomic import replacing
+from laconic.job.unlike import Likeness
 from laconic.linear.form import LinearScore
 from laconic.watching.watch import Counter, Watched, conclude, reference_for
 
@@ -100,19 +101,24 @@ def write_predictions(
     text: TextFormat,
     key: tuple[str, ...] = (),
     on_step: Callable[[Step], None] = lambda step: None,
-) -> int:
-    """One line for each row: keys, a probability by class, the decision. Returns the rows."""
+) -> Likeness:
+    """One line for each row: keys, a probability by class, the decision.
+
+    Returns how the rows compare with those that the model was measured on.
+    """
     labels = [*model.classes_.tolist()]
     if model.reject_cost is not None:
         labels.append(model.reject_label_)
     said = _quoted(labels)
-    n_rows = 0
+    seen = Likeness(getattr(model, "reference_", None))
     heads = [*key, *(f"probability of {name}" for name in model.classes_), "decision"]
     _refuse_twice(heads)
     with _output(out) as stream:
         stream.write(_text_line(heads))
         for rows, keys in _rows_and_keys(model, data, text, key):
-            proba, decided = decide(model, rows)
+            table = model.estimator_._read_rows(rows)
+            seen.add(table)
+            proba, decided = decide(model, table)
             columns = [list(map(repr, column)) for column in proba.T.tolist()]
             lines = zip(*columns, [said[d] for d in decided.tolist()], strict=True)
             if key:
@@ -122,9 +128,8 @@ def write_predictions(
                 )
             else:
                 stream.write("".join([",".join(cells) + "\n" for cells in lines]))
-            n_rows += len(decided)
-            on_step(Step(f"{n_rows:,} rows written", 0.0))
-    return n_rows
+            on_step(Step(f"{seen.n_rows:,} rows written", 0.0))
+    return seen
 
 
 def decide(model: DecisionClassifier, rows: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
