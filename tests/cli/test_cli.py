@@ -312,7 +312,7 @@ def test_compare_writes_nothing_and_ranks_by_cost(payments_csv, tmp_path, capsys
     with pytest.raises(SystemExit):
         main([*words.split(), "--json"])
     columns = json.loads(capsys.readouterr().out)
-    assert columns["candidate"] == ["logistic", "bayes"]
+    assert {"logistic", "bayes"} <= set(columns["candidate"])
     assert sum(columns["chosen"]) == 1
     assert not list(tmp_path.iterdir())
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import laconic
 from laconic import DecisionClassifier, PlainLogisticRegression
-from laconic.core.links import probabilities
+from laconic.core.links import refuse_overflow
 from laconic.data.demo import make_payments
 from laconic.export.atomic import write_atomically
 from laconic.export.model_file import ModelFileError, _digest, load, save
@@ -211,4 +211,4 @@ def test_changed_files_are_refused_or_give_probabilities():
 
 def test_scores_that_overflow_are_an_error_in_words():
     with pytest.raises(ValueError, match="row 1 are too large"):
-        probabilities(np.array([[0.0], [np.inf]]), "logit")
+        refuse_overflow(np.array([[0.0], [np.inf]]))

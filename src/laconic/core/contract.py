@@ -28,7 +28,7 @@ from sklearn.utils.validation import (
 
 from laconic._typing import Keys
 from laconic.core.explanation import Explanation, adds_up, explain_form
-from laconic.data.row_keys import content_keys, name_keys
+from laconic.data.row_keys import content_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Source
 from laconic.data.tables.columns import Schema, Table
@@ -101,9 +101,7 @@ class Training:
 
     @cached_property
     def column_keys(self) -> Keys:
-        """A key of each column that its place does not change: of its name, or what it holds."""
-        if self.named:
-            return name_keys(self.table.names)
+        """A key of each column from what it holds: neither its place nor its name changes it."""
         return content_keys(self.table, self.y)
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.links import LINKS, Link, n_scores_of, probabilities
+from laconic.core.links import LINKS, Link, n_scores_of, probabilities, refuse_overflow
 from laconic.data.tables.axes import Axis, KnotAxis, axis_from_dict, encode_column
 from laconic.data.tables.columns import Table
 
@@ -362,7 +362,8 @@ class AdditiveScore:
 
     def proba(self, table: Table) -> Floats:
         """(rows, classes), for the links that have probabilities."""
-        return probabilities(self.score(table), self.link, self.smoothing, self.calibration)
+        scores = refuse_overflow(self.score(table))
+        return probabilities(scores, self.link, self.smoothing, self.calibration)
 
     def without(self, t: int) -> AdditiveScore:
         return replace(self, terms=self.terms[:t] + self.terms[t + 1 :])

@@ -53,15 +53,19 @@ def probabilities(
     >>> probabilities(np.array([[0.5]]), "vote").tolist()
     [[0.25, 0.75]]
     """
-    sane = np.isfinite(scores).all(axis=1)
-    if not sane.all():
-        raise ValueError(
-            f"The values of row {int(np.argmin(sane))} are too large: its score is not finite."
-        )
     found = _unsmoothed(scores, link, calibration)
     if smoothing:
         found = (found + smoothing / found.shape[1]) / (1.0 + smoothing)
     return np.asarray(found)
+
+
+def refuse_overflow(scores: Floats) -> Floats:
+    """The scores, unless one of them is not finite: then the row is named."""
+    sane = np.isfinite(scores).all(axis=1)
+    if not sane.all():
+        row = int(np.argmin(sane))
+        raise ValueError(f"The values of row {row} are too large: its score is not finite.")
+    return scores
 
 
 def _unsmoothed(

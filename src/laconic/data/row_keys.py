@@ -43,6 +43,11 @@ def name_keys(names: Sequence[str]) -> Keys:
     return np.array([text_key(name) for name in names], dtype=np.uint64)
 
 
+def place_keys(n_columns: int) -> Keys:
+    """A key of each place, for tables whose columns stand where a fit found them."""
+    return _mixed(np.arange(1, n_columns + 1, dtype=np.uint64))
+
+
 def content_keys(table: Table, y: Ints) -> Keys:
     """A key of each column from its cells and the classes, whatever the order of columns and rows.
 
@@ -125,7 +130,7 @@ def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
     """
-    places = _mixed(np.arange(1, codes.shape[1] + 2, dtype=np.uint64))
+    places = place_keys(codes.shape[1] + 1)
     total = np.zeros(len(codes), dtype=np.uint64)
     if y is not None:
         total += _mixed(y.astype(np.uint64) ^ places[-1])

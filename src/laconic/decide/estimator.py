@@ -27,7 +27,7 @@ from laconic.core.decisions import (
     positive_class,
 )
 from laconic.core.explanation import Explanation
-from laconic.data.row_keys import keyed_folds, row_keys
+from laconic.data.row_keys import content_keys, keyed_folds, row_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.tables.columns import Schema
 from laconic.decide.guarantee import GuaranteedThreshold, guaranteed_threshold
@@ -259,7 +259,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             )
         table = Schema.learn(X, allow_sparse=True).table
         codes = np.unique(labels, return_inverse=True)[1]
-        fold = keyed_folds(row_keys(table), codes, max(2, round(1.0 / self.calibration)))
+        keys = row_keys(table, columns=content_keys(table, codes))
+        fold = keyed_folds(keys, codes, max(2, round(1.0 / self.calibration)))
         return np.asarray(fold == 0)
 
     def _promise(

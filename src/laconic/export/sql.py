@@ -72,7 +72,8 @@ def to_sql(
     >>> rng = np.random.default_rng(0)
     >>> X = {"age": rng.normal(45, 12, 400), "job": rng.choice(["cook", "smith"], 400)}
     >>> y = np.where(X["age"] + 20 * (X["job"] == "cook") + rng.normal(0, 9, 400) > 55, "yes", "no")
-    >>> model = DecisionClassifier(SparseAdditiveClassifier(), costs={"fp": 1, "fn": 4}).fit(X, y)
+    >>> costs = {"yes": {"no": 4}, "no": {"yes": 1}}
+    >>> model = DecisionClassifier(SparseAdditiveClassifier(), costs).fit(X, y)
     >>> query = to_sql(model, "people", key="id", dialect="duckdb")
     >>> [line.strip() for line in query.splitlines()[-9:-5]]
     ['SELECT', 'key_1 AS "id",', 'p_1 AS "probability of no",', 'p_2 AS "probability of yes",']

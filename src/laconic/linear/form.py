@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from laconic._typing import Floats
 from laconic.core.contract import numbers_of
-from laconic.core.links import Link, probabilities
+from laconic.core.links import Link, probabilities, refuse_overflow
 from laconic.data.tables.columns import Table
 
 
@@ -58,7 +58,7 @@ class LinearScore:
 
     def proba(self, table: Table) -> Floats:
         """(rows, classes)."""
-        return self.proba_of(self.score(table))
+        return self.proba_of(refuse_overflow(self.score(table)))
 
     def proba_of(self, scores: Floats) -> Floats:
         """(rows, classes) from scores."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.data.row_keys import row_keys, uniforms
+from laconic.data.row_keys import place_keys, row_keys, uniforms
 from laconic.data.tables.columns import Schema, Table
 from laconic.minimax.binning import Clusters, Leaves
 from laconic.minimax.criterion import MixtureRule, NaiveBackoff
@@ -86,7 +86,7 @@ class ProfileForm:
     def decisions(self, table: Table) -> Ints:
         """Place of the class that is decided for each row."""
         steps = np.cumsum(self.rule.decide(table), axis=1)[:, :-1]
-        draw = uniforms(row_keys(table, self.seed))
+        draw = uniforms(row_keys(table, self.seed, place_keys(len(table.names))))
         return np.asarray((steps <= draw[:, None]).sum(axis=1))
 
     def check_columns(self, schema: Schema) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training
-from laconic.data.row_keys import row_keys
+from laconic.data.row_keys import place_keys, row_keys
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.votes.columns import Columns
@@ -155,7 +155,9 @@ def distinct_rows(table: Table, weight: Floats, y: Ints | None = None) -> Distin
     >>> sorted(kinds.weight.tolist()), bool(kinds.place[0] == kinds.place[2])
     ([1.0, 1.5], True)
     """
-    _, first, place = np.unique(row_keys(table), return_index=True, return_inverse=True)
+    # columns stand in an order of their content here (see order.py), whatever they are called
+    keys = row_keys(table, columns=place_keys(len(table.names)))
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     if y is not None:
         pair = place * (int(y.max()) + 1) + y
         _, first, place = np.unique(pair, return_index=True, return_inverse=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import Training
-from laconic.data.row_keys import row_keys
+from laconic.data.row_keys import place_keys, row_keys
 from laconic.data.source import Block, Source
 from laconic.data.tables.columns import Table
 from laconic.votes.tuning import SORTED_ROWS
@@ -47,7 +47,9 @@ def content_sums(block: Block, known: Keys | None = None) -> tuple[Any, ...]:
     """
     table, weight = block.X, block.weight
     assert weight is not None
-    cells = np.stack([row_keys(table[:, [j]]) for j in range(len(table.names))])
+    cells = np.stack(
+        [row_keys(table[:, [j]], columns=place_keys(1)) for j in range(len(table.names))]
+    )
     lead = cells if known is None else cells * (known | np.uint64(1))[:, None]
     mixed = cells * (lead.sum(axis=0, dtype=np.uint64) | np.uint64(1))
     counts = weight > 0.0
@@ -102,7 +104,9 @@ def row_order(rows: Training) -> Ints:
     """
     if rows.n_rows > SORTED_ROWS:
         return np.arange(rows.n_rows)
-    return np.asarray(np.lexsort((rows.weight, rows.y, row_keys(rows.table))))
+    return np.asarray(
+        np.lexsort((rows.weight, rows.y, row_keys(rows.table, columns=rows.column_keys)))
+    )
 
 
 def take_training(rows: Training, turn: Ints) -> Training:
