@@ -261,24 +261,34 @@ def best_by_level(found: Solution, n_variables: int, total: float) -> dict[int, 
     return out
 
 
-def fold_results(
+Results = dict[str, tuple[float, ...]]
+
+
+def optimisation_results(
     fold: EncodedFold, seed: int, rules: DescentRules = PAPER_RULES
-) -> dict[str, tuple[float, ...]]:
-    """The metrics of every search of sections 4.1 and 4.2 on one fold."""
-    n_variables, out = fold.train.n_variables, {}
+) -> Results:
+    """The metrics of the searches of section 4.1 on one fold, without a penalty."""
+    out: Results = {}
     plain = WeightedBayes(fold.cost, 0.0, 1.0)
     for label, size in BATCH_SIZES.items():
         found = fold.search(plain, "dgml", size, 5, seed, rules=rules)
         out[f"DGML {label}"] = fold.metrics(found.point, float(descent_lengths(found).max()))
-    for label, kind in (("MS", "dgml-ms"), ("VNS", "dgml-vns")):
-        found = fold.search(plain, kind, 1000, 5, seed, rules=rules)  # type: ignore[arg-type]
+    searches: dict[str, SearchName] = {"MS": "dgml-ms", "VNS": "dgml-vns"}
+    for label, kind in searches.items():
+        found = fold.search(plain, kind, 1000, 5, seed, rules=rules)
         longest = float(descent_lengths(found).max())
-        for level, w in best_by_level(found, n_variables, fold.total).items():
+        for level, w in best_by_level(found, fold.train.n_variables, fold.total).items():
             out[f"{label} {level}"] = fold.metrics(w, longest)
+    return out
+
+
+def fold_results(fold: EncodedFold, seed: int) -> Results:
+    """The metrics of sections 4.1 and 4.2 on one fold."""
+    out = optimisation_results(fold, seed)
     for penalty in PENALTIES:
         for power in POWERS:
             criterion = WeightedBayes(fold.cost, penalty, power)
-            found = fold.search(criterion, "dgml-vns", 1000, 5, seed, rules=rules)
+            found = fold.search(criterion, "dgml-vns", 1000, 5, seed)
             longest = float(descent_lengths(found).max())
             out[f"{penalty:g}, {power:g}"] = fold.metrics(found.point, longest)
     rng = np.random.default_rng(seed)
