@@ -5,10 +5,19 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
-from laconic import DecisionClassifier, LaconicClassifier, baseline_costs, expected_cost
+from laconic import (
+    DecisionClassifier,
+    GrayZoneLogisticRegressionCV,
+    LaconicClassifier,
+    MinimaxClassifier,
+    SparseAdditiveClassifier,
+    baseline_costs,
+    expected_cost,
+)
 from laconic.core.compact import facts
 from laconic.core.decisions import class_prior, cost_matrix, positive_class
 from laconic.displays import CostCurveDisplay, ReliabilityDisplay
+from laconic.minimax import MinimaxPriorClassifier
 
 SHORT = {"fp": 1, "fn": 10}
 
@@ -132,3 +141,21 @@ def test_classes_that_scikit_learn_numbers_are_explained(credit):
     matrix = DecisionClassifier(LogisticRegression(), [[0, 10], [1, 0]])
     proba = cross_val_predict(matrix, X, y, cv=3, method="predict_proba")
     np.testing.assert_array_equal(np.where(proba[:, 0] < 1 / 11, "ok", "bad"), decided)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **more: SparseAdditiveClassifier(pairs=0, group_penalty=0.01, **more),
+        lambda **more: GrayZoneLogisticRegressionCV(zones=[(0.02, 0.98)], Cs=[0.1], cv=3, **more),
+        lambda **more: MinimaxClassifier(cv=None, tie="deterministic", **more),
+        lambda **more: MinimaxPriorClassifier(LogisticRegression(), cv=3, **more),
+    ],
+)
+def test_every_estimator_with_costs_knows_the_rule(credit, make):
+    X, y = credit[0][:400], credit[1][:400]
+    named = make(costs={"bad": {"ok": 10}, "ok": {"bad": 1}}).fit(X, y)
+    short = make(costs=SHORT, positive="bad").fit(X, y)
+    np.testing.assert_array_equal(short.predict(X), named.predict(X))
+    with pytest.raises(ValueError, match="positive='bad'"):
+        make(costs=SHORT).fit(X, y)

@@ -79,6 +79,9 @@ class SparseAdditiveClassifier(FormPrediction):
     costs : mapping, frame or array-like, default=None
         Costs of decisions; see :func:`laconic.decision_threshold`. Given, points of the path are
         compared by expected cost and ``predict`` takes the cheapest decision.
+    positive : class, default=None
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
+        False/True.
     selection : {"best", "half-se", "1se"}, default="best"
         Point of the path: the least held-out loss (of equal ones the fewest terms; from 2,500 rows
         on a term must spare as much as a quarter of a row at chance level), or the fewest terms
@@ -152,6 +155,7 @@ class SparseAdditiveClassifier(FormPrediction):
         "max_terms": [None, Interval(Integral, 1, None, closed="left")],
         "monotone": [None, Mapping, "array-like"],
         "costs": "no_validation",
+        "positive": "no_validation",
         "selection": [StrOptions({"best", "half-se", "1se"})],
         "relaxed": ["boolean"],
         "cv": "no_validation",
@@ -172,6 +176,7 @@ class SparseAdditiveClassifier(FormPrediction):
         max_terms: int | None = None,
         monotone: Mapping[str, int] | Sequence[int] | None = None,
         costs: Any = None,
+        positive: Any = None,
         selection: str = "best",
         relaxed: bool = True,
         cv: Any = 5,
@@ -188,6 +193,7 @@ class SparseAdditiveClassifier(FormPrediction):
         self.max_terms = max_terms
         self.monotone = monotone
         self.costs = costs
+        self.positive = positive
         self.selection = selection
         self.relaxed = relaxed
         self.cv = cv
@@ -244,7 +250,7 @@ class SparseAdditiveClassifier(FormPrediction):
             pairs=None if self.pairs == "auto" else int(self.pairs),
             max_terms=self.max_terms,
             signs=self._signs(K),
-            costs=None if self.costs is None else cost_matrix(self.costs, self.classes_),
+            costs=None if self.costs is None else self._cost_matrix(),
             selection=self.selection,
             relaxed=bool(self.relaxed),
             tol=float(self.tol),
@@ -308,9 +314,12 @@ class SparseAdditiveClassifier(FormPrediction):
         elif hasattr(self, "threshold_"):
             del self.threshold_
 
+    def _cost_matrix(self) -> Floats:
+        return cost_matrix(self.costs, self.classes_, positive=self.positive)
+
     def _threshold(self) -> float:
         if self.costs is not None:
-            return float(decision_threshold(cost_matrix(self.costs, self.classes_)))
+            return float(decision_threshold(self._cost_matrix()))
         loss = TruncatedLogistic(*self.zone)
         return loss.centre if max(loss.heights) > 0 else 0.5
 
@@ -320,8 +329,7 @@ class SparseAdditiveClassifier(FormPrediction):
         if len(self.classes_) == 2:
             decided = (proba[:, 1] > self.threshold_).astype(int)
         elif self.costs is not None:
-            matrix = cost_matrix(self.costs, self.classes_)
-            decided = expected_costs(proba, matrix).argmin(axis=1)
+            decided = expected_costs(proba, self._cost_matrix()).argmin(axis=1)
         else:
             decided = proba.argmax(axis=1)
         return np.asarray(self.classes_[decided])

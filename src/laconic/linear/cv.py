@@ -57,6 +57,9 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
     costs : mapping or array-like, default=None
         ``{"fp": 1, "fn": 10}`` or a 2 x 2 matrix (rows = true class, columns = decision); by
         default every error costs 1.
+    positive : class, default=None
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
+        False/True.
     cv : int, splitter or list of (train, test), default=5
     choose_threshold : bool or "auto", default="auto"
         Whether the threshold is chosen with the rest, or kept where the costs put it (it must lie
@@ -99,6 +102,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         "zones": [StrOptions({"auto"}), "array-like"],
         "Cs": ["array-like"],
         "costs": ["array-like", dict, None],
+        "positive": "no_validation",  # type: ignore[dict-item]
         "cv": ["cv_object"],
         "choose_threshold": ["boolean", StrOptions({"auto"})],
         "selection": [StrOptions({"best", "1se"})],
@@ -119,6 +123,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         Cs: Any = (0.001, 0.01, 0.1, 1.0, 10.0),
         *,
         costs: Any = None,
+        positive: Any = None,
         cv: Any = 5,
         choose_threshold: bool | str = "auto",
         selection: str = "best",
@@ -132,6 +137,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         self.zones = zones
         self.Cs = Cs
         self.costs = costs
+        self.positive = positive
         self.cv = cv
         self.choose_threshold = choose_threshold
         self.selection = selection
@@ -168,7 +174,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
                 "Only binary classification is supported. The type of the target is multiclass: "
                 "use GrayZoneLogisticRegression with multi_class='multinomial' or 'ovr'."
             )
-        costs = cost_matrix(self.costs, self.classes_)
+        costs = cost_matrix(self.costs, self.classes_, positive=self.positive)
         zones = self._zones(decision_threshold(costs))
         path = self._path()
         settings = self._compare(rows, n_given, costs, zones, path)

@@ -31,9 +31,9 @@ def zero_one(n_classes: int) -> Floats:
     return 1.0 - np.eye(n_classes)
 
 
-def checked_costs(costs: Any, classes: ArrayLike) -> Floats:
+def checked_costs(costs: Any, classes: ArrayLike, positive: Any = None) -> Floats:
     """The matrix of :func:`laconic.core.decisions.cost_matrix`, refused where it is negative."""
-    table = cost_matrix(costs, classes)
+    table = cost_matrix(costs, classes, positive=positive)
     if (table < 0).any():
         raise ValueError("costs must be finite and not negative; add a constant to each row if so.")
     return table

@@ -20,14 +20,14 @@ from laconic.minimax.solver import solve_minimax
 __all__ = ["BayesRiskDisplay", "ClassRisksDisplay", "RobustnessPriceDisplay"]
 
 
-def measured_risks(model: Any, X: Any, y: Any, loss: Any = None) -> Floats:
+def measured_risks(model: Any, X: Any, y: Any, costs: Any = None, positive: Any = None) -> Floats:
     """Class risks of a fitted classifier on labelled rows; NaN for a class without rows.
 
     A :class:`~laconic.MinimaxClassifier` is measured by its decision probabilities: the mean over
     draws.
     """
     classes = np.asarray(model.classes_)
-    table = checked_costs(loss, classes)
+    table = checked_costs(costs, classes, positive)
     codes = np.searchsorted(classes, np.asarray(y))
     if (codes >= len(classes)).any() or (classes[codes] != np.asarray(y)).any():
         raise ValueError("y has a class that the classifier does not know.")
@@ -100,7 +100,7 @@ class BayesRiskDisplay(theme.Display):
             "Bayes": estimator.discrete_bayes().class_risks_,
         }
         for name, model in (others or {}).items():
-            risks[name] = measured_risks(model, X, y, estimator.costs)
+            risks[name] = measured_risks(model, X, y, estimator.costs, estimator.positive)
         lines = {name: grid * r[0] + (1 - grid) * r[1] for name, r in risks.items()}
         curve = np.array([estimator.bayes_risk([share, 1 - share]) for share in grid])
         top = (float(estimator.least_favorable_prior_[0]), float(estimator.minimax_risk_))
@@ -152,12 +152,14 @@ class ClassRisksDisplay(theme.Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, loss: Any = None
+        cls, estimator: Any, X: Any, y: ArrayLike, costs: Any = None, positive: Any = None
     ) -> ClassRisksDisplay:
         """From a fitted classifier, or a mapping from names to fitted classifiers, on rows."""
         models = theme.named_models(estimator)
         classes = np.asarray(next(iter(models.values())).classes_)
-        risks = {name: measured_risks(model, X, y, loss) for name, model in models.items()}
+        risks = {
+            name: measured_risks(model, X, y, costs, positive) for name, model in models.items()
+        }
         return cls(classes, risks)
 
     def _columns(self) -> dict[str, Any]:

@@ -52,6 +52,9 @@ class MinimaxClassifier(TableClassifier):
         ``costs[k, l]``: cost of deciding class l for a row of class k, in the order of
         ``classes_``; or ``{"fp": 1, "fn": 10}``, or ``{true: {decided: cost}}``. None counts
         errors.
+    positive : class, default=None
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
+        False/True.
     prior_bounds : array-like of shape (K, 2) or dict, default=None
         Least and largest proportion of each class that is believed possible; a dict maps classes
         to pairs. None: any class mix.
@@ -147,6 +150,7 @@ class MinimaxClassifier(TableClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {
         "costs": ["array-like", dict, None],
+        "positive": "no_validation",  # type: ignore[dict-item]
         "prior_bounds": ["array-like", dict, None],
         "profiles": [StrOptions(set(PROFILES))],
         "n_bins": [Interval(Integral, 1, None, closed="left")],
@@ -169,6 +173,7 @@ class MinimaxClassifier(TableClassifier):
         costs: Any = None,
         prior_bounds: Any = None,
         *,
+        positive: Any = None,
         profiles: str = "bins",
         n_bins: int = 3,
         binning: str = "quantile",
@@ -182,6 +187,7 @@ class MinimaxClassifier(TableClassifier):
         random_state: Any = None,
     ) -> None:
         self.costs = costs
+        self.positive = positive
         self.prior_bounds = prior_bounds
         self.profiles = profiles
         self.n_bins = n_bins
@@ -254,7 +260,7 @@ class MinimaxClassifier(TableClassifier):
         n_classes = len(self.classes_)
         self._seed = seed_of(self.random_state)
         return MinimaxSettings(
-            costs=checked_costs(self.costs, self.classes_),
+            costs=checked_costs(self.costs, self.classes_, self.positive),
             box=PriorBox.of(self.prior_bounds, n_classes, self.classes_),
             profiles=self.profiles,  # type: ignore[arg-type]
             binning=self.binning,  # type: ignore[arg-type]

@@ -49,6 +49,9 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
     costs : array-like of shape (K, K), frame or dict, default=None
         ``costs[k, l]``: cost of deciding class l for a row of class k; or ``{"fp": 1, "fn": 10}``,
         or ``{true: {decided: cost}}``. None counts errors.
+    positive : class, default=None
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
+        False/True.
     prior_bounds : array-like of shape (K, 2) or dict, default=None
         Least and largest proportion of each class. None: any class mix.
     cv : int, splitter or iterable of (train, test), default=5
@@ -103,6 +106,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
     _parameter_constraints = {
         "estimator": "no_validation",
         "costs": ["array-like", dict, None],
+        "positive": "no_validation",
         "prior_bounds": ["array-like", dict, None],
         "cv": ["cv_object"],
         "tol": [Interval(Real, 0, None, closed="neither")],
@@ -116,6 +120,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         costs: Any = None,
         *,
         prior_bounds: Any = None,
+        positive: Any = None,
         cv: Any = 5,
         tol: float = 1e-8,
         max_iter: int = 5000,
@@ -123,6 +128,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
     ) -> None:
         self.estimator = estimator
         self.costs = costs
+        self.positive = positive
         self.prior_bounds = prior_bounds
         self.cv = cv
         self.tol = tol
@@ -182,7 +188,7 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
             rows_of_metadata(passed, kept, n_given),
         )
         training = Training(_hashed(rows.X), self._learn_classes(labels), weight, kept)
-        costs = checked_costs(self.costs, self.classes_)
+        costs = checked_costs(self.costs, self.classes_, self.positive)
         box = PriorBox.of(self.prior_bounds, len(self.classes_), self.classes_)
         folds = self._folds(training, n_given, sample_weight, fit_params)
         seen, posterior = self._held_out(rows, training, folds)

@@ -86,7 +86,8 @@ def decision_model(model: Any, costs: Any = None, positive: Any = None) -> Any:
 
 def costs_of(model: Any, costs: Any = None, positive: Any = None) -> Floats:
     """K x K costs: those given, else the model's own, else one for every error."""
-    positive = getattr(model, "positive_", None) if positive is None else positive
+    for name in ("positive_", "positive"):
+        positive = getattr(model, name, None) if positive is None else positive
     if costs is None:
         costs = getattr(model, "cost_matrix_", None)
     if costs is None:
