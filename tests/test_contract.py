@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +20,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import has_fit_parameter
 
-from estimator_cases import all_cases, cases_of, expected_failures, public_estimators
+from estimator_cases import (
+    all_cases,
+    cases_of,
+    expected_failures,
+    public_classes,
+    public_estimators,
+)
 from laconic.core.contract import TableReader
 
 PICKLE_BYTES = 200_000
@@ -31,6 +40,15 @@ def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what the checks feed is often degenerate on purpose
         check(estimator)
+
+
+def test_the_guide_explains_every_parameter_that_families_share():
+    page = (Path(__file__).parent.parent / "docs" / "parameters.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    told = {name for first in rows for name in re.findall(r"`(\w+)`", first)}
+    every = [name for known in public_classes().values() for name in signature(known).parameters]
+    assert {name for name, times in Counter(every).items() if times > 1} <= told
+    assert told <= {*every, "decision_function", "predict", "predict_proba"}
 
 
 def test_every_public_estimator_has_a_default_and_another_case():
