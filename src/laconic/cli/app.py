@@ -410,6 +410,7 @@ def doctor() -> None:
     wanted = {
         "core": ["laconic", "numpy", "scipy", "scikit-learn", "narwhals", "numba"],
         "stream": ["polars"],
+        "excel": ["fastexcel"],
         "cluster": ["dask", "distributed"],
         "plot": ["matplotlib"],
         "onnx": ["onnx", "onnxruntime", "skl2onnx"],

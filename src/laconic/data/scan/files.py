@@ -13,7 +13,14 @@ from typing import Any
 
 from laconic.data.scan.block_cache import ScratchFolder
 from laconic.data.tables.cells import cleaned, doubtful, looks
-from laconic.data.tables.chunks import ARROW, BINARY, CHUNK_ROWS, polars_or_none, read_chunks
+from laconic.data.tables.chunks import (
+    ARROW,
+    BINARY,
+    CHUNK_ROWS,
+    EXCEL,
+    polars_or_none,
+    read_chunks,
+)
 from laconic.data.tables.kinds import shown
 from laconic.data.tables.text import TextFormat, UnreadableFileError
 
@@ -184,6 +191,11 @@ def file_rows(
 ) -> FileRows:
     """Rows of Parquet or Arrow files; text files are first copied, once, to temporary Parquet."""
     texts = [path for path in paths if path.suffix.lower() not in BINARY]
+    if any(path.suffix.lower() in EXCEL for path in texts):
+        raise UnreadableFileError(
+            f"{texts[0].name} is an Excel file, which is read into memory; leave --scan out, or "
+            "save it as CSV or Parquet."
+        )
     if not texts:
         return FileRows.of(paths)
     if shared:

@@ -32,6 +32,7 @@ CHUNK_ROWS = 131_072
 PARQUET = frozenset({".parquet", ".pq"})
 ARROW = frozenset({".arrow", ".feather", ".ipc"})
 BINARY = PARQUET | ARROW
+EXCEL = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
 
 _PIECE = 1 << 24
 
@@ -45,7 +46,7 @@ def polars_or_none() -> Any:
 
 
 def is_text(path: str | Path) -> bool:
-    return Path(path).suffix.lower() not in BINARY
+    return Path(path).suffix.lower() not in BINARY | EXCEL
 
 
 def read_chunks(
@@ -69,6 +70,8 @@ def read_chunks(
     text = text or TextFormat()
     pl = polars_or_none()
     suffix = Path(path).suffix.lower()
+    if suffix in EXCEL:
+        return iter([_sheet(_needed_polars(pl, path), Path(path), columns)])
     if not is_text(path):
         return _binary_chunks(_needed_polars(pl, path), Path(path), columns, chunk_rows)
     plain = str(path) != STDIN and suffix not in (".gz", ".zst") and text.encoding is None
@@ -136,6 +139,38 @@ def _binary_chunks(
         yield from lazy.select(wanted).collect_batches(chunk_size=chunk_rows, maintain_order=True)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise UnreadableFileError(f"{path.name} cannot be read: {first_line(error)}") from error
+
+
+def _sheet(pl: Any, path: Path, columns: Sequence[str] | None) -> Any:
+    """The one sheet of an Excel file that holds cells, in the types that Excel gave them."""
+    if not path.exists():
+        raise UnreadableFileError(f"{path} does not exist.")
+    try:
+        import fastexcel
+
+        book = fastexcel.read_excel(path)
+        filled = [
+            name
+            for name in book.sheet_names
+            if book.load_sheet(name, header_row=None).total_height > 0
+        ]
+    except ImportError as error:
+        raise UnreadableFileError(
+            f"{path.name} is an Excel file, which needs fastexcel to be read; install "
+            "laconic[excel], or save it as CSV."
+        ) from error
+    except Exception as error:  # fastexcel has errors of its own, without a common public class
+        raise UnreadableFileError(f"{path.name} cannot be read: {first_line(error)}") from error
+    if len(filled) != 1:
+        which = f"{len(filled)} sheets ({', '.join(filled)})" if filled else "no sheet"
+        raise UnreadableFileError(
+            f"{path.name} has {which} with cells; save the one to read as a file of its own."
+        )
+    # all rows are looked at for the types: by default a thousand of them
+    frame = book.load_sheet(filled[0], header_row=0, schema_sample_rows=None).to_polars()
+    cells = ["" if name.startswith("__UNNAMED__") else name for name in frame.columns]
+    frame.columns = header_of(iter([cells]), path.name)
+    return frame.select(_wanted(columns, list(frame.columns), path.name))
 
 
 def _regular_chunks(

@@ -26,6 +26,14 @@ _ANNOUNCED = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
 """The first line that Excel writes, and reads, to name the separator."""
 
 
+_MARKS = (
+    (b"PK\x03\x04", "an Excel or zip file", ".xlsx"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel file", ".xls"),
+    (b"PAR1", "a Parquet file", ".parquet"),
+    (b"ARROW1", "an Arrow file", ".arrow"),
+)
+
+
 class UnreadableFileError(ValueError):
     """The file cannot be read as a table; the sentence says why."""
 
@@ -137,6 +145,12 @@ class Dialect:
 
     @staticmethod
     def of(head: bytes, text: TextFormat) -> Dialect:
+        for mark, what, suffix in _MARKS:
+            if head.startswith(mark):
+                raise UnreadableFileError(
+                    f"The file is no text: it begins like {what}; call it {suffix}, or save it as "
+                    "CSV."
+                )
         encoding = text.encoding or encoding_of(head[:4])
         # errors are for the reader proper: the head may end inside a character
         sample = codecs.decode(head, encoding, "replace")
