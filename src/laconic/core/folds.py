@@ -148,8 +148,11 @@ def held_out_rows(
         return pairs[0]
     if groups is not None:
         return pairs_of_groups(groups, y, n_folds, seed)[0]
-    fold = keyed_folds(keys, y, n_folds)
-    return np.flatnonzero(fold != 0), np.flatnonzero(fold == 0)
+    test = keyed_folds(keys, y, n_folds) == 0
+    for k in np.unique(y):
+        # a class whose rows are all equal is learned from, and not tested
+        test &= (y != k) | (~test & (y == k)).any()
+    return np.flatnonzero(~test), np.flatnonzero(test)
 
 
 def _counted(pair: Iterable[Any], rows: Training, n_given: int) -> tuple[Ints, Ints]:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
 from laconic.choose.estimator import LaconicClassifier
 from laconic.core.decisions import positive_class
+from laconic.core.folds import held_out_rows
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
+from laconic.data.row_keys import row_keys
 from laconic.data.tables.text import TextFormat, csv_rows, header_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.reference import Reference, reference_of
@@ -120,10 +121,9 @@ def _fit_and_report(
     rows: JobRows, problem: Problem, options: JobOptions, out: Path, title: str
 ) -> JobResult:
     X, label = rows.table, rows.label
-    train, test = train_test_split(
-        np.arange(len(label)), test_size=TEST_SHARE, stratify=label, random_state=options.seed
-    )
-    train = np.sort(train)
+    codes = np.unique(label, return_inverse=True)[1]
+    # equal rows stay on one side: a copy of a training row tells nothing about new ones
+    train, test = held_out_rows(row_keys(X, options.seed), codes, TEST_SHARE, seed=options.seed)
     weight = None if rows.weight is None else rows.weight[train]
     model = classifier_of(problem, options, rows.reading).fit(X[train], label[train], weight)
     report_step("measuring on the rows held out", 0.95)
