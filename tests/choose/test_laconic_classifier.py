@@ -42,7 +42,8 @@ def test_the_table_tells_the_choice(fitted, payments):
 def test_the_reported_cost_is_that_of_new_rows(fitted):
     X, y = make_payments(20_000, random_state=2)
     paid = expected_cost(y, fitted.predict(X), COSTS)
-    assert fitted.reported_cost_.low <= paid <= fitted.reported_cost_.high
+    # one draw, so three errors; `python -m benchmarks reported` counts how often intervals hold
+    assert abs(fitted.reported_cost_.value - paid) <= 3 * fitted.reported_cost_.error
     assert fitted.price_of_readability_.error < fitted.reported_cost_.error
     assert fitted.size_ <= 300
 

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import ScannedTraining, Training
-from laconic.data.row_keys import name_keys, row_keys
+from laconic.data.row_keys import content_keys, least_rows, row_keys
 from laconic.data.source import Block
 from laconic.data.tables.axes import Axis
+from laconic.data.tables.columns import Table
 from laconic.data.tables.knots import (
     EncodedRows,
     KnotRule,
@@ -82,8 +83,9 @@ def _in_order(
 def read_encoded(
     rows: ScannedTraining, n_classes: int, rule: KnotRule, seed: int
 ) -> EncodedTraining:
-    """Two passes over a scan: the axes, then the rows on them."""
-    columns = np.argsort(name_keys(rows.table.names), kind="stable")
+    """Three passes over a scan: keys of the columns, the axes, then the rows on them."""
+    column_keys = _column_keys(rows)
+    columns = np.argsort(column_keys, kind="stable")
     given = _axes(rows, n_classes, rule)
     axes = tuple(given[j] for j in columns)
     n = rows.n_rows
@@ -94,7 +96,7 @@ def read_encoded(
 
     def of_block(block: Block) -> tuple[Any, ...]:
         part = encode(block.X[:, columns], axes)
-        return part, row_keys(block.X, seed), block.y, block.weight
+        return part, row_keys(block.X, seed, column_keys), block.y, block.weight
 
     start = 0
     for part, own_keys, own_y, own_weight in rows.source.map(of_block):
@@ -114,6 +116,24 @@ def read_encoded(
     names = tuple(rows.table.names[j] for j in columns)
     encoded = EncodedRows(axes, index, stacked, place)
     return _in_order(names, columns, keys, y, weight, encoded)
+
+
+def _column_keys(rows: ScannedTraining) -> Keys:
+    """Keys of the columns by their content, as rows in memory have them."""
+    tables, classes = [], []
+    for columns, y in rows.source.map(_least_of):
+        tables.append(columns)
+        classes.append(y)
+    known = rows.table
+    stacked = [np.concatenate([own[j] for own in tables]) for j in range(len(known.names))]
+    table = Table(known.names, known.kinds, known.categories, stacked)
+    return content_keys(table, np.concatenate(classes))
+
+
+def _least_of(block: Block) -> tuple[list[NDArray[Any]], Ints]:
+    some = least_rows(block.X)
+    table = block.X[some]
+    return [table.column(j) for j in range(len(table.names))], block.y[some]
 
 
 def _axes(rows: ScannedTraining, n_classes: int, rule: KnotRule) -> tuple[Axis, ...]:

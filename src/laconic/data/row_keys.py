@@ -63,10 +63,7 @@ def content_keys(table: Table, y: Ints) -> Keys:
     True
     """
     alike = np.zeros(len(table.names), dtype=np.uint64)
-    least = _totals(table, alike)
-    ordered = np.sort(least)
-    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-    some = np.flatnonzero(least <= distinct[min(_MOST_ROWS, len(distinct)) - 1])
+    some = least_rows(table)
     table, classes = table[some], _mixed(y[some].astype(np.uint64) + np.uint64(1))
     _, first = np.unique(_totals(table, name_keys(table.names)) ^ classes, return_index=True)
     table, classes = table[first], classes[first]
@@ -74,6 +71,19 @@ def content_keys(table: Table, y: Ints) -> Keys:
     for _ in range(2):
         columns = _sums_by_column(table, _totals(table, columns) + classes)
     return columns
+
+
+def least_rows(table: Table) -> Ints:
+    """Places of the rows that stand for all in :func:`content_keys`.
+
+    Those of a table are among those of its parts: a scan finds them block by block.
+    """
+    if not table.n_rows:
+        return np.empty(0, dtype=np.int64)
+    least = _totals(table, np.zeros(len(table.names), dtype=np.uint64))
+    ordered = np.sort(least)
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return np.flatnonzero(least <= distinct[min(_MOST_ROWS, len(distinct)) - 1])
 
 
 def _totals(table: Table, columns: Keys) -> Keys:

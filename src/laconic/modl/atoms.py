@@ -56,10 +56,11 @@ class Atoms:
     def drawn(self, most: int, rng: np.random.RandomState) -> Ints:
         """At most so many rows, in a random order that does not depend on where rows stand."""
         keys = code_keys(self.codes, self.y)
-        # its own generator: what follows must not depend on how many rows there are, since a row
-        # of weight two is two equal rows
-        order = np.random.default_rng(int(rng.randint(2**31 - 1)))
-        return shuffled(keys, self.weight, order)[:most]
+        if len(keys) <= most:
+            # nothing is drawn: what follows must not depend on how many rows there are, since a
+            # row of weight two is two equal rows
+            return np.lexsort((self.weight, keys))
+        return shuffled(keys, self.weight, rng)[:most]
 
 
 def read_atoms(setting: Setting) -> Atoms:
