@@ -84,7 +84,7 @@ class LaconicClassifier(TableClassifier):
         False keeps the committee itself: no form, no SQL, no model file.
     max_size : int, default=300
         Most entries of a readable model.
-    tolerance : float, default=0.01
+    tolerance : float, default=0.005
         The additive model alone is kept where its held-out loss is above that of the weighted mean
         by at most this share, if it is shorter.
     teach : bool, default=False
