@@ -58,7 +58,7 @@ class OperatingCondition:
         return self.train_prior if self.prior is None else self.prior
 
 
-@dataclass
+@dataclass(eq=False)
 class Outcome:
     """What held-out rows say about one candidate.
 
