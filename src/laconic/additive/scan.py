@@ -131,6 +131,7 @@ def _column_keys(rows: ScannedTraining) -> Keys:
 
 
 def _least_of(block: Block) -> tuple[list[NDArray[Any]], Ints]:
+    assert block.y is not None
     some = least_rows(block.X)
     table = block.X[some]
     return [table.column(j) for j in range(len(table.names))], block.y[some]
