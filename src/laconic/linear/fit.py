@@ -15,7 +15,7 @@ from laconic._typing import Floats
 from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
 from laconic.core.solution import Solution
 from laconic.data.source import ArraySource, Source
-from laconic.linear.tuning import FAR_FROM_ZERO, FAR_TO_WIDE, WIDEST_DENSE, WIDEST_SPARSE
+from laconic.linear.tuning import WIDEST_DENSE, WIDEST_SPARSE
 
 
 @dataclass(frozen=True)
@@ -64,35 +64,11 @@ def joint(multi_class: str, zone: Any, solver: str) -> bool:
     return tuple(zone) == (0.0, 1.0)
 
 
-def _far_from_zero(task: Task) -> Floats | None:
-    """The means of columns that lie further from zero than they are wide, zero for the others.
-
-    With an intercept the problem is the same without these means, b apart, and the Hessian is not
-    singular to rounding, nor is its certificate.
-    """
-    if not task.fit_intercept or issparse(task.X):
-        return None
-    mean = np.full(len(task.y), 1.0 / len(task.y)) @ task.X
-    far = np.flatnonzero(np.abs(mean) > FAR_FROM_ZERO)
-    far = far[np.abs(mean[far]) > FAR_TO_WIDE * task.X[:, far].std(axis=0)]
-    if not len(far):
-        return None
-    shift = np.zeros(len(mean))
-    shift[far] = mean[far]
-    return shift
-
-
-def _solved(
-    solve: Any, task: Task, y: NDArray[Any], loss: Any, start: Floats | None
-) -> tuple[Solution, Floats]:
-    """What a solver finds, and its point (w, b) for the rows as they are given."""
-    shift = _far_from_zero(task)
-    X = task.X if shift is None else task.X - shift
-    if shift is not None and start is not None:
-        start = np.array(start)
-        start[..., -1] += start[..., :-1] @ shift
-    found: Solution = solve(
-        ArraySource(X, y, task.weight),
+def fit_binary(task: Task, loss: TruncatedLogistic, start: Floats | None = None) -> Fit:
+    """Class 1 against class 0."""
+    target = np.where(task.y > 0, 1.0, -1.0)
+    found = _linear_solver(task)(
+        ArraySource(task.X, target, task.weight),
         loss,
         C=task.C,
         fit_intercept=task.fit_intercept,
@@ -100,21 +76,11 @@ def _solved(
         max_iter=task.max_iter,
         start=start,
     )
-    point = found.point.copy()
-    if shift is not None:
-        point[..., -1] -= point[..., :-1] @ shift
-    return found, point
-
-
-def fit_binary(task: Task, loss: TruncatedLogistic, start: Floats | None = None) -> Fit:
-    """Class 1 against class 0."""
-    target = np.where(task.y > 0, 1.0, -1.0)
-    found, point = _solved(_linear_solver(task), task, target, loss, start)
     parts = loss.partition(found.details["scores"], target, found.details["on_kink"])
     dual = -task.C * task.weight * found.details["dual"]
     return Fit(
-        point[None, :-1].copy(),
-        point[-1:].copy(),
+        found.point[None, :-1].copy(),
+        found.point[-1:].copy(),
         found.value,
         found.gap,
         np.array([max(found.n_iter, 1)]),
@@ -160,13 +126,21 @@ def fit_multinomial(task: Task, loss: TruncatedMultinomial, start: Floats | None
             f"{2 * WIDEST_DENSE} coefficients (here {width}, solver={task.solver!r}); use "
             "multi_class='ovr'."
         )
-    found, point = _solved(solve_multinomial, task, task.y, loss, start)
+    found = solve_multinomial(
+        ArraySource(task.X, task.y, task.weight),
+        loss,
+        C=task.C,
+        fit_intercept=task.fit_intercept,
+        tol=task.tol,
+        max_iter=task.max_iter,
+        start=start,
+    )
     scores, share, on_kink = (found.details[key] for key in ("scores", "share", "on_kink"))
     slope = TruncatedMultinomial((1.0,) * len(loss.caps)).slope(scores, task.y)
     parts = np.where(on_kink, 1, np.where(share > 0, 2, 0)).astype(np.int8)
     return Fit(
-        point[:, :-1].copy(),
-        point[:, -1].copy(),
+        found.point[:, :-1].copy(),
+        found.point[:, -1].copy(),
         found.value,
         found.gap,
         np.array([max(found.n_iter, 1)]),

@@ -116,7 +116,12 @@ class PlainLogisticRegression(FormPrediction):
         )  # fmt: skip
         if len(self.classes_) == 2:
             return _once_more(task, fit_binary(task, TruncatedLogistic()))
-        return fit_multinomial(task, TruncatedMultinomial((1.0,) * len(self.classes_)))
+        # the best intercepts without any column: rows of tiny weight hardly move them
+        start = np.zeros((len(self.classes_), matrix.shape[1] + 1))
+        share = np.bincount(rows.y, rows.weight / rows.weight.max())
+        constant = np.log(np.maximum(share, 1e-300))
+        start[:, -1] = constant - constant.mean()
+        return fit_multinomial(task, TruncatedMultinomial((1.0,) * len(start)), start)
 
     def design(self, X: Any) -> Any:
         """The rows as the coefficients see them: one column for each of ``design_names_``.

@@ -85,7 +85,7 @@ class _Newton:
         self.kinked = self.loss.floors[self.y] > 0
 
     def run(self, start: Floats | None, tol: float, max_iter: int) -> Solution:
-        W = self._constants() if start is None else np.array(start)
+        W = np.zeros((self.n_classes, self.width)) if start is None else np.array(start)
         if not self.fit_intercept:
             W[:, -1] = 0.0
         place = self._at(W, self._scores(W))
@@ -119,14 +119,6 @@ class _Newton:
             "trace": tuple(trace),
         }
         return Solution(place.W, place.value, gap, n_iter, why, MappingProxyType(details))
-
-    def _constants(self) -> Floats:
-        """The best intercepts without any column and without kinks, of sum zero."""
-        W = np.zeros((self.n_classes, self.width))
-        share = np.bincount(self.y, self.weight / self.weight.max(), self.n_classes)
-        constant = np.log(np.maximum(share, 1e-300))
-        W[:, -1] = constant - constant.mean()
-        return W
 
     def _once_more(self, place: _Place, gap: float) -> tuple[_Place, float]:
         """A last step, of quadratic gain: equal problems then end at equal coefficients."""
@@ -237,7 +229,7 @@ class _Newton:
             block[k, inner, k, inner] += 1.0
         if self.fit_intercept:
             # the scores only know differences of intercepts: keep their sum where it is
-            block[:, -1, :, -1] += float(np.abs(block[:, -1, :, -1]).max()) or 1.0
+            block[:, -1, :, -1] += 1.0 + float(np.abs(block[:, -1, :, -1]).max())
             scale = 1e-9 * float(self.weight.sum()) / K
             block[np.arange(K), -1, np.arange(K), -1] += scale
         else:

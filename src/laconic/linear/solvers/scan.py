@@ -8,7 +8,7 @@ belong to, and computed again by whoever does not have them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -236,13 +236,8 @@ class ScanNewton(KinkNewton[Place, StepAhead]):
         moved = length * step.p
         point, table = place.point + moved, hinges.rows.table
         position = self.loss.kink(hinges.rows.y).position
-        apart = np.abs(table @ point - position)
-        near = apart <= np.abs(table @ moved)
-        # at the end of its box a multiplier is not free, but its row may stand on the kink all the
-        # same (duplicated rows do): by which side rounding puts it on, its slope would be wrong
-        there = hinges.free | (apart <= 1e-13 * (1.0 + np.abs(position)))
-        ended = replace(hinges, free=there & (length == 1.0))
-        return Place(point, ended.keep(ended.free | near)), length
+        near = np.abs(table @ point - position) <= np.abs(table @ moved)
+        return Place(point, hinges.keep((hinges.free & (length == 1.0)) | near)), length
 
     def _length(self, place: Place, p: Floats, ahead: StepAhead, promised: float) -> float:
         """Step length in (0, 1]: full when it delivers, else the best of halves of halves."""
