@@ -17,7 +17,7 @@ FAMILIES = {
     "linear", "kernel", "convex", "additive", "votes", "modl", "bayes", "minimax", "rules",
     "scorecard", "decide",
 }  # fmt: skip
-BASE = {"_typing", "_door", "data", "core"}
+BASE = {"_typing", "_door", "_jit", "data", "core"}
 # a family stands on the base and on the families named here, on no other
 FAMILY_IMPORTS = {
     "linear": {"decide"},
@@ -34,7 +34,7 @@ MOST_FILES = 15
 def allowed_imports(package: str) -> set[str]:
     """The packages that ``package`` may import."""
     if package == "data":
-        return {"_typing", "data"}
+        return {"_typing", "_jit", "data"}
     if package == "core":
         return BASE
     if package in FAMILIES:

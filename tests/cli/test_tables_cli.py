@@ -175,3 +175,29 @@ def test_rows_without_a_class_and_weights(churn, tmp_path, capsys):
     frame.to_csv(path, index=False)
     assert run(*words, "--drop-missing-target", "--weight", "w") == 2
     assert "weights 'w' must be numbers >= 0" in capsys.readouterr().err
+
+
+def test_what_users_know_of_the_model(churn, tmp_path, capsys):
+    words = ["fit", churn / "hand.csv", "--target", "late", "--out", tmp_path]
+    assert run(*words, "--only", "bayes,logistic", "--max-size", "30", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {"bayes", "logistic"} <= set(said["comparison"]["candidate"])
+    assert "additive" not in said["comparison"]["candidate"]
+    assert said["positive"] == "1"
+    assert run(*words, "--only", "logistic") == 0
+    shown = capsys.readouterr().out
+    assert "positive class: late = 1" in shown
+    assert "always \u201clate = 0\u201d" in " ".join(shown.split())
+    assert "late = 1" in (tmp_path / "report.html").read_text()
+    assert set(laconic.load(tmp_path / "model.json").classes_) == {"0", "1"}
+
+
+def test_two_costs_are_for_two_classes(churn, tmp_path, capsys):
+    frame = pd.read_csv(churn / "hand.csv")
+    frame["late"] = np.where(frame["bill"] > 100, "c", np.where(frame["late"] == 1, "b", "a"))
+    frame.to_csv(tmp_path / "three.csv", index=False)
+    words = ["fit", tmp_path / "three.csv", "--target", "late", "--out", tmp_path / "out"]
+    assert run(*words, "--cost", "fn=5", "--positive", "c") == 2
+    said = capsys.readouterr().err
+    assert "for two classes, and the target has 3 (a, b, c); give --costs" in said
+    assert not (tmp_path / "out").exists()

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from laconic._jit import njit
 from laconic._typing import Floats, Ints
 
 Slots = NDArray[np.uint8]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numba import njit
 
+from laconic._jit import njit
 from laconic._typing import Floats, Ints
 from laconic.additive._numba_blocks import backward, block_minimum, forward, monotone_minimum
 from laconic.additive._numba_rows import (

@@ -9,8 +9,8 @@ table, so that a pass costs one addition for each code, not one product for each
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from laconic._jit import njit
 from laconic._typing import AnyArray, Floats, Ints
 
 

@@ -6,6 +6,7 @@ Nothing heavy is imported before a command needs it, so that ``--help`` answers 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,7 @@ from laconic.cli.screen import (
     read_asked,
     read_cost_words,
     read_language,
+    read_models,
     read_priors,
     read_seconds,
     without_nan,
@@ -76,7 +78,8 @@ BudgetOption = Annotated[
     str | None, typer.Option("--budget", help="Time for the comparison: 60s, 5m, 1h.")
 ]
 ModelsOption = Annotated[
-    list[str] | None, typer.Option("--model", help="Compare this family only. Repeat it.")
+    list[str] | None,
+    typer.Option("--only", "--model", help="Compare these families only: additive,rules."),
 ]
 PositiveOption = Annotated[
     str | None, typer.Option(help="The class that fp, fn and one --prior are about (1 of 0/1).")
@@ -162,6 +165,9 @@ def fit(
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
     language: LanguageOption = "en",
+    max_size: Annotated[
+        float | None, typer.Option(help="Most entries of the model (default: a page of 300).")
+    ] = None,
     kinds: KindsOption = None,
     drop: DropOption = None,
     keep: KeepOption = None,
@@ -190,8 +196,8 @@ def fit(
 
     text, asked = TextFormat(separator, encoding), read_asked(kinds, drop, keep, missing)
     options = JobOptions(
-        read_cost_words(cost, costs), positive, read_priors(prior), reject_cost, model or "auto",
-        read_seconds(budget), seed, read_language(language),
+        read_cost_words(cost, costs), positive, read_priors(prior), reject_cost,
+        read_models(model), read_seconds(budget), seed, read_language(language), max_size, target,
     )  # fmt: skip
     title = f"{target} in {Path(data).name}"
     if cluster is not None or scan or names_many(data):
@@ -286,7 +292,7 @@ def compare(
         positive,
         read_priors(prior),
         None,
-        model or "auto",
+        read_models(model),
         read_seconds(budget),
         seed,
     )
@@ -432,6 +438,7 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in arguments
     # --debug is accepted anywhere on the line
     arguments = [word for word in arguments if word != "--debug"]
+    usual, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
         sys.exit(app(arguments, standalone_mode=False) or 0)
     except typer.Exit as stop:
@@ -441,6 +448,14 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(130)
     except _ClickException as error:  # type: ignore[misc]
         _complain(error.format_message())
+        sys.exit(2)
+    except MemoryError:
+        if debug:
+            raise
+        _complain(
+            "the memory is not enough for this table; read it block by block with --scan, or leave "
+            "columns out with --drop"
+        )
         sys.exit(2)
     except (ValueError, OSError, ImportError) as error:
         if debug:
@@ -452,6 +467,13 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _complain(f"internal error, {type(error).__name__}: {error} (--debug shows where)")
         sys.exit(1)
+    finally:
+        warnings.formatwarning = usual
+
+
+def _warning_line(message: Warning | str, *place: object, **more: object) -> str:
+    """A warning as one line, without the place in the code."""
+    return f"laconic: {' '.join(str(message).split())}\n"
 
 
 def _complain(message: str) -> None:
@@ -496,8 +518,8 @@ def _print_result(
         return
     screen = console()
     screen.print(comparison_table(columns_of(done.model.comparison_)))
-    screen.print(to_terminal(done.summary, language=options.language))
-    screen.print(f"positive class: {done.positive} (--positive changes it)", markup=False)
+    screen.print(to_terminal(done.shown, language=options.language))
+    screen.print(f"positive class: {done.shown['positive']} (--positive changes it)", markup=False)
     screen.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
 
 

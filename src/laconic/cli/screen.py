@@ -61,6 +61,12 @@ def read_priors(words: list[str] | None) -> dict[str, float]:
     return found
 
 
+def read_models(words: list[str] | None) -> Any:
+    """Names of families, with commas or one by one; "auto" for all of them."""
+    names = [name.strip() for word in words or [] for name in word.split(",")]
+    return [name for name in names if name] or "auto"
+
+
 def read_seconds(text: str | None) -> float | None:
     if text is None:
         return None

@@ -9,8 +9,8 @@ a Fenwick tree over ranks while scores are swept.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from laconic._jit import njit
 from laconic._typing import Floats, Ints
 
 

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.choose.estimator import LaconicClassifier
+from laconic.choose.tuning import PAGE
 from laconic.core.decisions import positive_class
 from laconic.core.folds import held_out_rows
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
+from laconic.data.reading.words import YES_NO
 from laconic.data.row_keys import row_keys
+from laconic.data.tables.cells import is_plain_number
 from laconic.data.tables.text import TextFormat, csv_rows, header_of
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.reference import Reference, reference_of
@@ -46,6 +49,9 @@ class JobOptions:
     budget: float | None = None
     seed: int = 0
     language: str = "en"
+    max_size: float | None = None
+    target: str = ""
+    """Name of the column of classes, for classes that say nothing without it: 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +71,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What the job leaves behind."""
+    """What the job leaves behind; ``shown`` is the summary with classes as a reader knows them."""
 
     model: LaconicClassifier
     summary: dict[str, Any]
+    shown: dict[str, Any]
     positive: str
     model_path: Path
     report_path: Path
@@ -84,6 +91,7 @@ def read_problem(label: NDArray[np.str_], options: JobOptions) -> Problem:
 
 def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], options: JobOptions) -> Problem:
     """The options for classes of given names and weights."""
+    _refuse_two_costs(classes, options.costs)
     positive = _positive_class(classes, counts, options)
     costs = _cost_matrix(classes, positive, options.costs)
     prior = _prior(classes, counts / counts.sum(), positive, options.prior)
@@ -99,6 +107,7 @@ def classifier_of(
         positive=problem.positive if len(problem.classes) == 2 else None,
         reject_cost=options.reject_cost,
         candidates=options.candidates,
+        max_size=PAGE if options.max_size is None else options.max_size,
         time_budget=options.budget,
         n_jobs=-1,
         random_state=options.seed,
@@ -157,9 +166,40 @@ def written(
     """Write ``model.json`` and ``report.html``."""
     report_step("writing", 0.99)
     save(model, out / "model.json", summary=compact(summary), reference=reference)
-    page = to_html(summary, title=title, language=options.language)
+    shown = named_classes(summary, options.target)
+    page = to_html(shown, title=title, language=options.language)
     write_atomically(out / "report.html", page)
-    return JobResult(model, summary, problem.positive, out / "model.json", out / "report.html")
+    return JobResult(
+        model, summary, shown, problem.positive, out / "model.json", out / "report.html"
+    )
+
+
+def class_name(label: str, target: str) -> str:
+    """A class by name: with that of its column where the label alone says nothing.
+
+    >>> class_name("1", "default"), class_name("fraud", "kind of payment")
+    ('default = 1', 'fraud')
+    """
+    bare = is_plain_number(label) or label.lower() in {word for pair in YES_NO for word in pair}
+    return f"{target} = {label}" if target and bare else label
+
+
+def named_classes(summary: Mapping[str, Any], target: str) -> dict[str, Any]:
+    """The summary with :func:`class_name` for every class, for pages and terminals."""
+
+    def renamed(costs: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            f"always {class_name(key[7:], target)}" if key.startswith("always ") else key: value
+            for key, value in costs.items()
+        }
+
+    found = dict(summary)
+    found["classes"] = [class_name(label, target) for label in summary["classes"]]
+    found["positive"] = class_name(summary["positive"], target)
+    for key in ("baselines", "alternatives"):
+        if isinstance(found.get(key), Mapping):
+            found[key] = renamed(found[key])
+    return found
 
 
 @contextmanager
@@ -196,6 +236,17 @@ def read_costs(path: str | Path) -> dict[str, dict[str, float]]:
                     f"each of the {len(decisions)} decisions of the header."
                 ) from None
     return found
+
+
+def _refuse_two_costs(classes: NDArray[np.str_], costs: Mapping[str, Any]) -> None:
+    """fp and fn are two kinds of error: more classes have more."""
+    shorthand = not any(isinstance(value, Mapping) for value in costs.values())
+    if len(classes) > 2 and shorthand and costs["fp"] != costs["fn"]:
+        raise ValueError(
+            f"--cost fp and fn are for two classes, and the target has {len(classes)} "
+            f"({', '.join(map(str, classes[:5]))}); give --costs FILE.csv with a row for each true "
+            "class and a column for each decision."
+        )
 
 
 def _positive_class(

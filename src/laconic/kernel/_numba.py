@@ -11,9 +11,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from laconic._jit import njit
 from laconic._typing import Floats
 from laconic.linear.solvers._numba import logistic
 

@@ -9,9 +9,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from laconic._jit import njit
 from laconic._typing import Floats, Ints
 from laconic.kernel._numba import add_products, exponential_single
 

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from laconic._jit import njit
 from laconic._typing import Floats, Ints, Keys, Mask
 
 Labels = NDArray[np.int32]

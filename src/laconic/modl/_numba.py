@@ -10,9 +10,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from laconic._jit import njit
 from laconic._typing import AnyArray
 
 

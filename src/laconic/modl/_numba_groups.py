@@ -6,8 +6,8 @@ At the end the screening of column pairs, which costs cells as groups.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from laconic._jit import njit
 from laconic._typing import AnyArray
 from laconic.modl._numba import log_factorial
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from laconic._jit import njit
 from laconic._typing import Floats, Signs
 
 

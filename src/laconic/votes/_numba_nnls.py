@@ -8,9 +8,9 @@ enters (one triangular solve) or leaves (Givens rotations), never refactored.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from laconic._jit import njit
 from laconic._typing import Floats
 from laconic.votes.nnls import FULL, OPTIMAL, OUT_OF_SWEEPS, STALLED, TIE, UNBOUNDED
 
