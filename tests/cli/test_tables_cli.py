@@ -201,3 +201,22 @@ def test_two_costs_are_for_two_classes(churn, tmp_path, capsys):
     said = capsys.readouterr().err
     assert "for two classes, and the target has 3 (a, b, c); give --costs" in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code", "sentence"),
+    [
+        (MemoryError(), 2, "read it block by block with --scan"),
+        (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
+        (RuntimeError("odd"), 1, "internal error, RuntimeError: odd"),
+    ],
+)
+def test_troubles_of_the_machine_are_one_line(monkeypatch, capsys, trouble, code, sentence):
+    def fails(*rest, **more):
+        raise trouble
+
+    monkeypatch.setattr("laconic.job.rows.read_rows", fails)
+    assert run("fit", "rows.csv", "--target", "y", "--out", "nowhere") == code
+    shown = capsys.readouterr().err
+    assert sentence in shown
+    assert shown.count("\n") == 1

@@ -432,6 +432,9 @@ def doctor() -> None:
     console().print(shown)
 
 
+_INTERRUPTED = 130
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: one line on stderr and exit code 2 for what the user can mend."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -440,12 +443,15 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = [word for word in arguments if word != "--debug"]
     usual, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
-        sys.exit(app(arguments, standalone_mode=False) or 0)
+        code = app(arguments, standalone_mode=False) or 0
+        if code == _INTERRUPTED:  # newer typer catches Ctrl-C itself
+            raise KeyboardInterrupt
+        sys.exit(code)
     except typer.Exit as stop:
         sys.exit(stop.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted; nothing was written")
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
     except _ClickException as error:  # type: ignore[misc]
         _complain(error.format_message())
         sys.exit(2)
