@@ -137,6 +137,19 @@ def test_a_reading_is_given_to_the_classifier_and_kept(rows, tmp_path):
     assert as_stands.n_features_in_ == 5
 
 
+def test_other_models_get_a_frame_of_their_library(rows):
+    table, _ = rows
+    reading = Reading.learn(table)
+    expected = reading.apply(table)
+    for frame in (pd.DataFrame(table), pl.DataFrame(table)):
+        made = reading.frame(frame)
+        assert type(made) is type(frame)
+        assert list(made.columns) == list(expected.names)
+        np.testing.assert_array_equal(made["amount"].to_numpy(), expected.column(0))
+        texts = expected.categories[1]
+        assert made["kind"].to_list() == [texts[code] for code in expected.column(1)]
+
+
 def test_asked_options_are_checked_before_the_table_is_read():
     with pytest.raises(ValueError, match="cannot be read as"):
         Asked(kinds={"x": "nothing"})

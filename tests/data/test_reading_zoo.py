@@ -293,6 +293,16 @@ ZOO = {
 }  # fmt: skip
 
 
+def test_ages_of_few_persons_are_no_row_numbers():
+    """Draws from a range of twice the rows are taken for an identifier once in a hundred."""
+    for n in (20, 30, 60, 200, 400):
+        taken = 0
+        for seed in range(200):
+            ages = np.random.default_rng(seed).integers(0, 2 * n, n)
+            taken += Reading.learn({"age": ages}).columns[0].kind == "id"
+        assert taken <= 2, n
+
+
 def test_the_zoo_is_large():
     assert len(ZOO) >= 40
 

@@ -25,6 +25,9 @@ RUNNING = 2.0
 
 As many numbers drawn at random from such a range would repeat one cell in five.
 """
+MANY_ROWS = 200
+"""Rows below which whole numbers must all be different to be row numbers: ages of few persons
+hardly repeat."""
 TEXT_WORDS = 3.0
 """Words in the mean cell from which different texts are sentences and no names."""
 FEWEST_DATES = 5
@@ -351,7 +354,8 @@ def _identifier(name: str, evidence: Evidence) -> ColumnReading | None:
     span, filled = evidence.span, evidence.n_filled
     if span is None or not span.whole or filled < LEAST_ROWS:
         return None
-    different = evidence.n_distinct >= DISTINCT_SHARE * filled
+    share = DISTINCT_SHARE if filled >= MANY_ROWS else 1.0
+    different = evidence.n_distinct >= share * filled
     if different and span.high - span.low <= RUNNING * filled:
         return _left_out_id(name, evidence, "whole numbers that run like row numbers")
     if different and called_id(name, _NUMBER_WORDS):

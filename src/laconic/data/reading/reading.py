@@ -127,6 +127,23 @@ class Reading:
             [column.values for column in made],
         )
 
+    def frame(self, X: Any) -> Any:
+        """What :meth:`apply` makes, in a frame of the library that X comes from, or a dict.
+
+        For models of other libraries: numbers are floats with NaN, categories texts with None.
+
+        >>> Reading.learn({"ok": ["TRUE", "FALSE", ""]}).frame({"ok": ["false", None, "TRUE"]})
+        {'ok': array(['no', None, 'yes'], dtype=object)}
+        """
+        table = self.apply(X)
+        columns = {name: _cells(table, j) for j, name in enumerate(table.names)}
+        given = nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(given, nw.DataFrame):
+            return columns
+        # lists: a library gives texts its own type
+        lists = {name: cells.tolist() for name, cells in columns.items()}
+        return nw.from_dict(lists, backend=given.implementation).to_native()
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "columns": [column.to_dict() for column in self.columns],
@@ -139,6 +156,15 @@ class Reading:
         if not all(isinstance(text, str) for text in missing):
             raise ValueError("missing must be a list of texts")
         return Reading(tuple(map(ColumnReading.from_dict, data["columns"])), tuple(missing))
+
+
+def _cells(table: Table, j: int) -> NDArray[Any]:
+    texts = table.categories[j]
+    if texts is None:
+        return table.column(j)
+    # the last entry is read by the code of a missing cell
+    found: NDArray[Any] = np.array([*texts, None], dtype=object)[table.column(j)]
+    return found
 
 
 def gather(X: Any, missing: Sequence[str] = ()) -> dict[str, Evidence]:
