@@ -63,9 +63,16 @@ def test_contributions_add_up_to_the_score(family, n_classes):
         assert why.score[y == "mid"].mean() > why.score[y == "low"].mean()
 
 
-def test_a_loaded_model_explains_as_the_fitted_one(tmp_path):
+@pytest.mark.parametrize(
+    "inner",
+    [
+        laconic.WeightedNaiveBayes(random_state=0),
+        laconic.GrayZoneLogisticRegression(zone=(0.2, 0.7), proba="clip"),
+    ],
+)
+def test_a_loaded_model_explains_as_the_fitted_one(inner, tmp_path):
     X, y = rows()
-    model = laconic.DecisionClassifier(laconic.WeightedNaiveBayes(random_state=0)).fit(X, y)
+    model = laconic.DecisionClassifier(inner).fit(X, y)
     laconic.save(model, tmp_path / "model.json")
     again = laconic.load(tmp_path / "model.json").explain(X)
     np.testing.assert_array_equal(np.asarray(again), np.asarray(model.explain(X)))

@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from laconic._typing import Keys
-from laconic.core.explanation import Explanation, adds_up, explain_form
+from laconic.core.explanation import Explanation, adds_up, explain_form, sum_of_terms
 from laconic.data.row_keys import content_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Source
@@ -409,7 +409,9 @@ class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]
             For two classes, contributions to the score of ``classes_[1]``.
         """
         check_is_fitted(self)
-        return explain_form(self.form_, self.classes_, self._read_rows(X))
+        form = sum_of_terms(self)
+        assert form is not None
+        return explain_form(form, self.classes_, self._read_rows(X))
 
 
 def _as_labels(y: Any) -> Any:

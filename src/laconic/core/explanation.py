@@ -16,7 +16,15 @@ from laconic.core.forms import AdditiveScore
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
 
-__all__ = ["Cells", "ContributionDisplay", "Explanation", "adds_up", "cell_text", "explain_form"]
+__all__ = [
+    "Cells",
+    "ContributionDisplay",
+    "Explanation",
+    "adds_up",
+    "cell_text",
+    "explain_form",
+    "sum_of_terms",
+]
 
 _SHOWN_TEXT = 46
 
@@ -235,14 +243,20 @@ def explain_form(
     return Explanation(shown, classes, form.intercept, together, TableCells(table, read))
 
 
+def sum_of_terms(model: Any) -> AdditiveScore | None:
+    """The fitted sum of terms of a model; None where its score is no such sum."""
+    try:
+        form = getattr(model, "linear_form_", None) or getattr(model, "form_", None)
+    except ValueError:  # a form that these parameters do not have, such as a vote of forests
+        return None
+    if form is not None and hasattr(form, "additive"):
+        form = form.additive(model.schema_.names)
+    return form if isinstance(form, AdditiveScore) else None
+
+
 def adds_up(model: Any) -> bool:
     """Whether a model's score is a sum of terms; not known, and so not denied, before ``fit``."""
-    if not hasattr(model, "classes_"):
-        return True
-    try:
-        return isinstance(getattr(model, "form_", None), AdditiveScore)
-    except ValueError:  # a form that these parameters do not have, such as a vote of forests
-        return False
+    return not hasattr(model, "classes_") or sum_of_terms(model) is not None
 
 
 @dataclass

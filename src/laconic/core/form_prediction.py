@@ -1,4 +1,4 @@
-"""What a classifier says once its form is fitted: scores, probabilities, classes, contributions."""
+"""What a classifier says once its form is fitted, and a fitted form that came from a file."""
 
 from __future__ import annotations
 
@@ -45,9 +45,6 @@ class FormPrediction(TableClassifier):
             places = [self.schema_.names.index(name) for name in term.columns]
             share[places] += size / len(places)
         return share / share.sum() if share.any() else share
-
-
-# FormClassifier: a fitted form that predicts, as a model file gives it back.
 
 
 class Form(Protocol):

@@ -1,4 +1,11 @@
-"""A term that reads several columns by the rules of a small tree."""
+"""Fitted forms: what a model is once training is over.
+
+:class:`AdditiveScore` is an intercept plus terms: a line, a table, a piecewise-linear shape, a
+bilinear grid, or the leaves of a small tree. Linear models, sparse additive models, naive Bayes on
+intervals and votes of stumps are all of this form, so that a model file, SQL, ONNX, a scorecard or
+a report is written once. A form holds numbers and texts only; its values, its contributions and its
+dictionary are exact: ``from_dict(to_dict())`` gives the same bits, through JSON too.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +14,140 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from laconic._typing import Floats, Ints
 from laconic.core.links import LINKS, Link, n_scores_of, probabilities, refuse_overflow
 from laconic.data.tables.axes import Axis, KnotAxis, axis_from_dict, encode_column
 from laconic.data.tables.columns import Table
+
+MOST_SCORE = 1e300  # beyond it the sum of a few scores may overflow
+TermKind = Literal["line", "table", "piecewise", "grid", "rules"]
+
+
+def _as_values(values: ArrayLike, what: str) -> Floats:
+    array = np.array(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite numbers.")
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True)
+class LineTerm:
+    """slope_k (x - origin) for each score k; ``missing_k`` where x is missing.
+
+    >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[3.0], [np.nan]]))
+    >>> LineTerm("x", np.array([2.0]), origin=1.0).contribution(table).ravel()
+    array([4., 0.])
+    """
+
+    column: str
+    slope: Floats
+    origin: float = 0.0
+    missing: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slope", _as_values(self.slope, "slope"))
+        missing = np.zeros(len(self.slope)) if self.missing is None else self.missing
+        object.__setattr__(self, "missing", _as_values(missing, "missing"))
+
+    @property
+    def kind(self) -> TermKind:
+        return "line"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def n_scores(self) -> int:
+        return len(self.slope)
+
+    def contribution(self, table: Table) -> Floats:
+        """(rows, scores)."""
+        x = np.asarray(table.column(table.place(self.column)), dtype=np.float64)
+        gone = np.isnan(x)
+        out = (np.where(gone, self.origin, x) - self.origin)[:, None] * self.slope
+        assert self.missing is not None
+        return np.where(gone[:, None], self.missing, out)
+
+    def to_dict(self) -> dict[str, Any]:
+        assert self.missing is not None
+        return {
+            "kind": "line",
+            "columns": [self.column],
+            "slope": self.slope.tolist(),
+            "origin": float(self.origin),
+            "missing": self.missing.tolist(),
+        }
+
+
+@dataclass(frozen=True)
+class SlotTerm:
+    """Values on the slots of one axis (table, piecewise-linear) or on a grid of two axes.
+
+    ``values`` has one dimension for each axis and a last one for the scores. A row reads the
+    values of the slots it lies between, weighted by its fractions (see
+    :mod:`laconic.data.tables.axes`); on a grid, bilinearly.
+
+    >>> axis = KnotAxis(np.array([0.0, 10.0]), np.empty(0))
+    >>> shape = SlotTerm(("age",), (axis,), np.array([[-1.0], [1.0], [0.25]]))
+    >>> table = Table(("age",), ("numeric",), (None,), matrix=np.array([[5.0], [99.0], [np.nan]]))
+    >>> shape.kind, shape.contribution(table).ravel().tolist()
+    ('piecewise', [0.0, 1.0, 0.25])
+    """
+
+    columns: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    values: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", _as_values(self.values, f"values of {self.columns}"))
+        expected = tuple(axis.size for axis in self.axes)
+        if len(self.columns) != len(self.axes) or len(self.axes) not in (1, 2):
+            raise ValueError("A term has one or two columns, and one axis for each.")
+        if self.values.ndim != len(self.axes) + 1 or self.values.shape[:-1] != expected:
+            raise ValueError(
+                f"values of {self.columns} must have shape {(*expected, 'scores')}, got "
+                f"{self.values.shape}."
+            )
+
+    @property
+    def kind(self) -> TermKind:
+        if len(self.axes) == 2:
+            return "grid"
+        return "piecewise" if isinstance(self.axes[0], KnotAxis) else "table"
+
+    @property
+    def n_scores(self) -> int:
+        return int(self.values.shape[-1])
+
+    def contribution(self, table: Table) -> Floats:
+        """(rows, scores)."""
+        places = [table.place(name) for name in self.columns]
+        slots, parts = zip(
+            *(encode_column(a, table, j) for a, j in zip(self.axes, places, strict=True)),
+            strict=True,
+        )
+        after = [np.minimum(slot + 1, a.size - 1) for slot, a in zip(slots, self.axes, strict=True)]
+        if len(self.axes) == 1:
+            if not self.axes[0].interpolates:
+                return np.asarray(self.values[slots[0]])
+            return _between(self.values[slots[0]], self.values[after[0]], parts[0])
+        low, high = (
+            _between(self.values[row, slots[1]], self.values[row, after[1]], parts[1])
+            for row in (slots[0], after[0])
+        )
+        return _between(low, high, parts[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "axes": [axis.to_dict() for axis in self.axes],
+            "values": self.values.tolist(),
+        }
 
 
 @dataclass(frozen=True)
@@ -121,152 +256,13 @@ class RulesTerm:
         )
 
 
-# Fitted forms: what a model is once training is over.
-#
-# :class:`AdditiveScore` is an intercept plus terms that read one or two columns: a line, a table, a
-# piecewise-linear shape or a bilinear grid. Linear models, sparse additive models, naive Bayes on
-# intervals and votes of stumps are all of this form, so that a model file, SQL, ONNX, a scorecard
-# or a report is written once. A form holds numbers and texts only; its values, its contributions
-# and its dictionary are exact: ``from_dict(to_dict())`` gives the same bits, through JSON too.
-
-
-MOST_SCORE = 1e300  # beyond it the sum of a few scores may overflow
-TermKind = Literal["line", "table", "piecewise", "grid", "rules"]
-
-
-def _as_values(values: ArrayLike, what: str) -> Floats:
-    array = np.array(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{what} must be finite numbers.")
-    array.setflags(write=False)
-    return array
-
-
-@dataclass(frozen=True)
-class LineTerm:
-    """slope_k (x - origin) for each score k; ``missing_k`` where x is missing.
-
-    >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[3.0], [np.nan]]))
-    >>> LineTerm("x", np.array([2.0]), origin=1.0).contribution(table).ravel()
-    array([4., 0.])
-    """
-
-    column: str
-    slope: Floats
-    origin: float = 0.0
-    missing: Floats | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "slope", _as_values(self.slope, "slope"))
-        missing = np.zeros(len(self.slope)) if self.missing is None else self.missing
-        object.__setattr__(self, "missing", _as_values(missing, "missing"))
-
-    @property
-    def kind(self) -> TermKind:
-        return "line"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
-    def n_scores(self) -> int:
-        return len(self.slope)
-
-    def contribution(self, table: Table) -> Floats:
-        """(rows, scores)."""
-        x = np.asarray(table.column(table.place(self.column)), dtype=np.float64)
-        gone = np.isnan(x)
-        out = (np.where(gone, self.origin, x) - self.origin)[:, None] * self.slope
-        assert self.missing is not None
-        return np.where(gone[:, None], self.missing, out)
-
-    def to_dict(self) -> dict[str, Any]:
-        assert self.missing is not None
-        return {
-            "kind": "line",
-            "columns": [self.column],
-            "slope": self.slope.tolist(),
-            "origin": float(self.origin),
-            "missing": self.missing.tolist(),
-        }
-
-
-@dataclass(frozen=True)
-class SlotTerm:
-    """Values on the slots of one axis (table, piecewise-linear) or on a grid of two axes.
-
-    ``values`` has one dimension for each axis and a last one for the scores. A row reads the
-    values of the slots it lies between, weighted by its fractions (see
-    :mod:`laconic.data.tables.axes`); on a grid, bilinearly.
-
-    >>> axis = KnotAxis(np.array([0.0, 10.0]), np.empty(0))
-    >>> shape = SlotTerm(("age",), (axis,), np.array([[-1.0], [1.0], [0.25]]))
-    >>> table = Table(("age",), ("numeric",), (None,), matrix=np.array([[5.0], [99.0], [np.nan]]))
-    >>> shape.kind, shape.contribution(table).ravel().tolist()
-    ('piecewise', [0.0, 1.0, 0.25])
-    """
-
-    columns: tuple[str, ...]
-    axes: tuple[Axis, ...]
-    values: Floats
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", _as_values(self.values, f"values of {self.columns}"))
-        expected = tuple(axis.size for axis in self.axes)
-        if len(self.columns) != len(self.axes) or len(self.axes) not in (1, 2):
-            raise ValueError("A term has one or two columns, and one axis for each.")
-        if self.values.ndim != len(self.axes) + 1 or self.values.shape[:-1] != expected:
-            raise ValueError(
-                f"values of {self.columns} must have shape {(*expected, 'scores')}, got "
-                f"{self.values.shape}."
-            )
-
-    @property
-    def kind(self) -> TermKind:
-        if len(self.axes) == 2:
-            return "grid"
-        return "piecewise" if isinstance(self.axes[0], KnotAxis) else "table"
-
-    @property
-    def n_scores(self) -> int:
-        return int(self.values.shape[-1])
-
-    def contribution(self, table: Table) -> Floats:
-        """(rows, scores)."""
-        places = [table.place(name) for name in self.columns]
-        first, way = encode_column(self.axes[0], table, places[0])
-        if len(self.axes) == 1:
-            plain = not self.axes[0].interpolates
-            return np.asarray(self.values[first]) if plain else _between(self.values, first, way)
-        second, across = encode_column(self.axes[1], table, places[1])
-        size = self.axes[0].size
-        low = _between_cells(self.values, first, second, across)
-        high = _between_cells(self.values, np.minimum(first + 1, size - 1), second, across)
-        return np.asarray((1.0 - way)[:, None] * low + way[:, None] * high)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "columns": list(self.columns),
-            "axes": [axis.to_dict() for axis in self.axes],
-            "values": self.values.tolist(),
-        }
-
-
 Term = LineTerm | SlotTerm | RulesTerm
 
 
-def _between(values: Floats, slot: NDArray[np.int64], way: Floats) -> Floats:
-    after = np.minimum(slot + 1, len(values) - 1)
-    return np.asarray((1.0 - way)[:, None] * values[slot] + way[:, None] * values[after])
-
-
-def _between_cells(
-    values: Floats, row: NDArray[np.int64], slot: NDArray[np.int64], way: Floats
-) -> Floats:
-    after = np.minimum(slot + 1, values.shape[1] - 1)
-    return np.asarray((1.0 - way)[:, None] * values[row, slot] + way[:, None] * values[row, after])
+def _between(low: Floats, high: Floats, fraction: Floats) -> Floats:
+    """Linear interpolation, row by row."""
+    part = fraction[:, None]
+    return np.asarray((1.0 - part) * low + part * high)
 
 
 def term_from_dict(data: Mapping[str, Any]) -> Term:

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from laconic._typing import Floats
 from laconic.core.decisions import correct_prior, expected_costs
-from laconic.core.forms import AdditiveScore, LineTerm, Term, linear_score
+from laconic.core.forms import AdditiveScore, LineTerm, Term
 from laconic.data.reading.reading import Reading
 from laconic.data.reading.words import YES_NO
 from laconic.data.tables.columns import Schema, Table
@@ -220,8 +220,7 @@ def _additive_form(inner: Any) -> tuple[AdditiveScore, tuple[float, float] | Non
             "terms of one or two columns."
         )
     if isinstance(form, LinearScore):
-        names = inner.schema_.names
-        return linear_score(form.classes, names, form.coef, form.intercept, form.link), form.clip
+        return form.additive(inner.schema_.names), form.clip
     if not isinstance(form, AdditiveScore):
         raise NotExportableError(
             f"The fitted form of {name} is a {type(form).__name__}; only sums of terms of one or "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from laconic._typing import Floats
 from laconic.core.contract import numbers_of
+from laconic.core.forms import AdditiveScore, linear_score
 from laconic.core.links import Link, probabilities, refuse_overflow
 from laconic.data.tables.columns import Table
 
@@ -67,6 +68,10 @@ class LinearScore:
             return found
         p = np.clip(found[:, 1], *self.clip)
         return np.column_stack([1.0 - p, p])
+
+    def additive(self, names: Sequence[str]) -> AdditiveScore:
+        """The same score as one line for each column; bounds on probabilities are left out."""
+        return linear_score(self.classes, names, self.coef, self.intercept, self.link)
 
     def to_dict(self) -> dict[str, Any]:
         return {
