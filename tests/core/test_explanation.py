@@ -47,8 +47,6 @@ def test_contributions_add_up_to_the_score(family, n_classes):
     if family != "decision":
         with pytest.raises(NotFittedError):
             model.explain(X)
-    if family == "rules" and n_classes == 3:
-        pytest.skip("two classes only")
     why = model.fit(X, y).explain(X)
     assert isinstance(why, Explanation)
     values = np.asarray(why)

@@ -26,7 +26,7 @@ from laconic._typing import Floats
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
 from laconic.data.tables.axes import KnotAxis
 
-_SEEN = 0.02
+_SEEN = 0.02  # share of the range that an eye does not miss; by convention
 
 
 def model_size(model: Any) -> float:
