@@ -10,9 +10,12 @@ from laconic import (
     GrayZoneLogisticRegressionCV,
     LaconicClassifier,
     MinimaxClassifier,
+    PlainLogisticRegression,
     SparseAdditiveClassifier,
     baseline_costs,
     expected_cost,
+    load,
+    save,
 )
 from laconic.core.compact import facts
 from laconic.core.decisions import class_prior, cost_matrix, positive_class
@@ -159,3 +162,13 @@ def test_every_estimator_with_costs_knows_the_rule(credit, make):
     np.testing.assert_array_equal(short.predict(X), named.predict(X))
     with pytest.raises(ValueError, match="positive='bad'"):
         make(costs=SHORT).fit(X, y)
+
+
+def test_a_model_file_remembers_it(credit, tmp_path):
+    X, y = credit
+    model = DecisionClassifier(PlainLogisticRegression(), SHORT, positive="bad").fit(X, y)
+    save(model, tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert again.positive_ == "bad"
+    dear = {"fp": 1, "fn": 100}
+    np.testing.assert_array_equal(again.predict(X, costs=dear), model.predict(X, costs=dear))

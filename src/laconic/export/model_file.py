@@ -137,6 +137,7 @@ def save(
     }
     if decision.guaranteed_ is not None:
         content["guarantee"] = decision.guaranteed_.to_dict()
+    if decision.guaranteed_ is not None or decision.positive is not None:
         content["positive"] = _plain(decision.positive_)
     if isinstance(schema.reading, Reading):
         content["reading"] = schema.reading.to_dict()
@@ -304,10 +305,10 @@ def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
         inner = FormClassifier.of(form, schema, classes, content["family"])
         _try_out(inner)
     with _part(file, "decision"):
-        model = _decision(content["decision"], inner)
+        model = _decision(content["decision"], inner, content.get("positive"))
     with _part(file, "guarantee"):
         if "guarantee" in content:
-            model.positive_ = classes.tolist()[classes.tolist().index(content["positive"])]
+            classes.tolist().index(content["positive"])  # a promise is about a class
             model.hold(GuaranteedThreshold.from_dict(content["guarantee"]))
     with _part(file, "reference"):
         if "reference" in content:
@@ -406,7 +407,7 @@ def _typed(label: Any) -> tuple[str, Any]:
     return type(label).__name__, label
 
 
-def _decision(rule: Mapping[str, Any], inner: FormClassifier) -> DecisionClassifier:
+def _decision(rule: Mapping[str, Any], inner: FormClassifier, positive: Any) -> DecisionClassifier:
     size = len(inner.classes_)
     unknown = sorted(set(rule) - {"costs", "train_prior", "prior", "reject_cost", "reject_label"})
     if unknown:
@@ -419,6 +420,7 @@ def _decision(rule: Mapping[str, Any], inner: FormClassifier) -> DecisionClassif
         costs=_numbers(rule["costs"], (size, size), "costs"),
         prior=_prior(rule["prior"], size),
         train_prior=_prior(rule["train_prior"], size),
+        positive=positive,
         reject_cost=None if reject is None else float(reject),
         reject_label="auto" if reject is None else rule["reject_label"],
         prefit=True,
