@@ -11,7 +11,6 @@ from laconic.bayes.criterion import LogTables, WeightedBayes
 from laconic.bayes.descent import (
     DescentRules,
     MiniBatches,
-    Restarts,
     SearchPath,
     dgml,
     search,
@@ -61,8 +60,8 @@ def run(problem, kind, budget, start=None, seed=0, deadline=None):
     def descend(point, path, until, allowed):
         return dgml(problem, point, path, until, allowed)
 
-    restarts = Restarts(kind, np.random.default_rng(seed))
-    return search(descend, first, restarts, budget=budget, deadline=deadline)
+    rng = np.random.default_rng(seed)
+    return search(descend, first, kind, rng=rng, budget=budget, deadline=deadline)
 
 
 def test_the_constants_are_those_of_the_paper():

@@ -53,8 +53,7 @@ class LogTables:
         n_classes = len(class_totals)
         total = float(class_totals.sum())
         e = 1.0 / (total + 1.0)
-        start = np.zeros(len(class_weights) + 1, dtype=np.int64)
-        np.cumsum([len(table) for table in class_weights], out=start[1:])
+        start = _starts([len(table) for table in class_weights])
         if not len(class_weights):
             stacked = np.zeros((0, n_classes))
         else:
@@ -86,9 +85,13 @@ class LogTables:
         """The tables of some variables."""
         pieces = [np.arange(self.start[k], self.start[k + 1]) for k in variables]
         rows = np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
-        start = np.zeros(len(pieces) + 1, dtype=np.int64)
-        np.cumsum([len(piece) for piece in pieces], out=start[1:])
+        start = _starts([len(piece) for piece in pieces])
         return LogTables(self.log_prior, self.cells[rows], start, self.class_weights[rows])
+
+
+def _starts(sizes: Sequence[int]) -> Ints:
+    """Where stacked pieces begin, and where the last one ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -202,43 +202,34 @@ def dgml(
     return done
 
 
-@dataclass(frozen=True)
-class Restarts:
-    """Where the next descent begins: anywhere (MS), or near the best point (VNS)."""
-
-    kind: SearchName
-    rng: np.random.Generator
-    first: float = FIRST_NEIGHBOURHOOD
-
-    def draw(self, best: Floats, size: float) -> Floats:
-        if self.kind == "dgml-ms":
-            return self.rng.random(len(best))
-        return np.clip(best + self.rng.uniform(-size, size, len(best)), 0.0, 1.0)
-
-
 Descend = Callable[[Floats, SearchPath, Deadline, int], int]
 
 
 def search(
     descend: Descend,
     start: Floats,
-    restarts: Restarts,
+    kind: SearchName,
     *,
+    rng: np.random.Generator,
     budget: int,
     deadline: Deadline | None = None,
 ) -> Solution:
     """Algorithm 2: descents from new starts until ``budget`` iterations are spent.
 
-    Nothing is certified here (``gap`` is infinite); the caller knows the criterion and may bound
-    it.
+    A new start is anywhere (MS), or in a neighbourhood of the best point (VNS), which doubles when
+    a descent finds nothing better. Nothing is certified here (``gap`` is infinite); the caller
+    knows the criterion and may bound it.
     """
     deadline = deadline or Deadline(None)
     path = SearchPath(start)
-    size = restarts.first
+    size, n_variables = FIRST_NEIGHBOURHOOD, len(start)
     spent = descend(start, path, deadline, budget)
-    while restarts.kind != "dgml" and spent < budget and not deadline.passed():
+    while kind != "dgml" and spent < budget and not deadline.passed():
         before = path.value
-        point = restarts.draw(path.point, size)
+        if kind == "dgml-ms":
+            point = rng.random(n_variables)
+        else:
+            point = np.clip(path.point + rng.uniform(-size, size, n_variables), 0.0, 1.0)
         spent += max(1, descend(point, path, deadline, budget - spent))
         if path.value >= before:
             size = min(2.0 * size, 1.0)
@@ -278,4 +269,4 @@ def search_weights(
         at, following = following, following.grown(batch_growth)
         return dgml(at, point, path, until, left if max_iter else rules.max_iter, rules)
 
-    return search(descend, first, Restarts(kind, rng), budget=budget, deadline=deadline)
+    return search(descend, first, kind, rng=rng, budget=budget, deadline=deadline)

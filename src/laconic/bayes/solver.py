@@ -9,7 +9,7 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import WeightedBayes
-from laconic.bayes.descent import Restarts, SearchPath, search, total_iterations
+from laconic.bayes.descent import SearchPath, search, total_iterations
 from laconic.bayes.rows import CodedRows
 from laconic.bayes.tuning import NEWTON_PRICE, NEWTON_STEPS, RELATIVE_GAP, WORKING_SET
 from laconic.core.progress import Deadline
@@ -238,8 +238,6 @@ def best_weights(
         return done.n_iter
 
     budget = max(1, total_iterations(rows.n_variables, total, level) // NEWTON_PRICE)
-    found = search(
-        descend, relaxed.point, Restarts("dgml-vns", rng), budget=budget, deadline=deadline
-    )
+    found = search(descend, relaxed.point, "dgml-vns", rng=rng, budget=budget, deadline=deadline)
     gap = max(0.0, found.value - (relaxed.value - relaxed.gap))
     return replace(found, gap=gap, n_iter=relaxed.n_iter + found.n_iter)

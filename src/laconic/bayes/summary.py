@@ -100,21 +100,20 @@ def _joined(
     (kind, first), (other_kind, second) = a, b
     if isinstance(first, NumericTable) and isinstance(second, NumericTable):
         return kind, condensed(first + second, SUMMARY_VALUES)
-    if isinstance(first, NumericTable) and not len(first.values):
-        return other_kind, CategoryTable((), first.missing[None]) + _as_categories(second)
-    if isinstance(second, NumericTable) and not len(second.values):
-        return kind, _as_categories(first) + CategoryTable((), second.missing[None])
-    if isinstance(first, CategoryTable) and isinstance(second, CategoryTable):
-        return kind, first + second
-    raise ValueError(
-        f"Column {shown(name)} was {kind} so far and is {other_kind} now; convert it to the kind "
-        "it had."
-    )
+    texts, others = _as_texts(first), _as_texts(second)
+    if texts is None or others is None:
+        raise ValueError(
+            f"Column {shown(name)} was {kind} so far and is {other_kind} now; convert it to the "
+            "kind it had."
+        )
+    return other_kind if isinstance(first, NumericTable) else kind, texts + others
 
 
-def _as_categories(table: ColumnTable) -> CategoryTable:
-    assert isinstance(table, CategoryTable)
-    return table
+def _as_texts(table: ColumnTable) -> CategoryTable | None:
+    """The table as one of texts, which that of a column without any value is too."""
+    if isinstance(table, CategoryTable):
+        return table
+    return None if len(table.values) else CategoryTable((), table.missing[None])
 
 
 @dataclass(frozen=True)

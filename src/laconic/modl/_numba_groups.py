@@ -1,6 +1,6 @@
 """Compiled kernels of the grouping search: all groupings of few values, merging, value moves.
 
-At the end the screening of column pairs, which costs cells as groups.
+At the end the grids that column pairs are screened by.
 """
 
 from __future__ import annotations
@@ -222,79 +222,13 @@ COARSE = 8
 
 
 @njit(cache=True, nogil=True)
-def _marginal_cost(cells: AnyArray, size: int, axis: int, n_classes: int, empty: AnyArray) -> float:
-    """Summed cost of the rows (axis 0) or columns (axis 1) of a size x size grid."""
-    cost = 0.0
-    own = np.empty(n_classes)
-    for a in range(size):
-        own[:] = 0.0
-        for b in range(size):
-            for j in range(n_classes):
-                own[j] += cells[a, b, j] if axis == 0 else cells[b, a, j]
-        cost += group_cost(own, n_classes, empty)
-    return cost
-
-
-@njit(cache=True, nogil=True)
-def _gain(cells: AnyArray, size: int, n_classes: int, empty: AnyArray) -> float:
-    whole = np.zeros(n_classes)
-    joint = 0.0
-    for a in range(size):
-        for b in range(size):
-            filled = False
-            for j in range(n_classes):
-                whole[j] += cells[a, b, j]
-                filled = filled or cells[a, b, j] > 0.0
-            if filled:
-                joint += group_cost(cells[a, b], n_classes, empty)
-    gain = _marginal_cost(cells, size, 0, n_classes, empty)
-    gain += _marginal_cost(cells, size, 1, n_classes, empty)
-    return gain - group_cost(whole, n_classes, empty) - joint
-
-
-@njit(cache=True, nogil=True)
-def _halve(cells: AnyArray, size: int, n_classes: int) -> AnyArray:
-    half = size // 2
-    out = np.zeros((half, half, n_classes))
-    for a in range(size):
-        for b in range(size):
-            for j in range(n_classes):
-                out[a // 2, b // 2, j] += cells[a, b, j]
-    return out
-
-
-@njit(cache=True, nogil=True)
-def _all_gains(
-    codes: AnyArray, y: AnyArray, weight: AnyArray, n_classes: int, table: AnyArray
+def coarse_cells(
+    codes: AnyArray, y: AnyArray, weight: AnyArray, first: int, n_classes: int
 ) -> AnyArray:
-    n_rows, n_columns = codes.shape
-    gains = np.full((n_columns, n_columns), -np.inf)
-    cells = np.empty((COARSE, COARSE, n_classes))
-    for a in range(n_columns):
-        for b in range(a + 1, n_columns):
-            cells[:] = 0.0
-            for i in range(n_rows):
-                cells[codes[i, a], codes[i, b], y[i]] += weight[i]
-            fine = cells
-            size = COARSE
-            best = -np.inf
-            while size >= 2:
-                gain = _gain(fine, size, n_classes, table)
-                best = gain if gain > best else best
-                fine = _halve(fine, size, n_classes)
-                size //= 2
-            gains[a, b] = best
-    return gains
-
-
-def pair_gains(codes: AnyArray, y: AnyArray, weight: AnyArray, n_classes: int) -> AnyArray:
-    """What each pair of coarse columns says beyond the two columns alone, in nats.
-
-    Entry (a, b), a < b: cost of a + cost of b - cost of one part - cost of the cells, the best of
-    the 8 x 8, 4 x 4 and 2 x 2 grids. It is proportional to joint level - sum of the two levels.
-    """
-    from scipy.special import gammaln
-
-    table = gammaln(np.arange(n_classes + 1, dtype=np.float64) + 1.0)
-    order = np.asfortranarray(codes)
-    return _all_gains(order, y, weight, n_classes, table)
+    """Class weights of the grids of column ``first`` with each later one; codes below COARSE."""
+    n_later = codes.shape[1] - first - 1
+    cells = np.zeros((n_later, COARSE, COARSE, n_classes))
+    for b in range(n_later):
+        for i in range(codes.shape[0]):
+            cells[b, codes[i, first], codes[i, first + 1 + b], y[i]] += weight[i]
+    return cells

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -32,7 +32,7 @@ from laconic.modl.criterion import (
 from laconic.modl.groups import Grouping, best_groups
 from laconic.modl.intervals import Cuts, best_intervals, cheapest_level
 from laconic.modl.layers import Limits
-from laconic.modl.partition import Cells, Groups, Intervals, Partition, readable_between
+from laconic.modl.partition import Groups, Intervals, Partition, readable_between
 from laconic.modl.tuning import MAX_CATEGORIES, POOLED_VALUES
 
 
@@ -96,33 +96,11 @@ class Setting:
         cost = prior.groups(1, 1, max(n_values, 1)) if grouped else prior.intervals(1, 1)
         return partition_costs(self.class_totals[None], prior, float(cost))
 
-    def partition(
-        self,
-        columns: Sequence[int],
-        cells: Cells,
-        class_weights: Floats,
-        costs: Costs,
-        null_costs: Costs,
-        *,
-        name: str | None = None,
-        granularity: int = 0,
-        exact: bool = False,
-        gap: float = 0.0,
-    ) -> Partition:
+    def partition(self, columns: Sequence[int], name: str | None = None, **parts: Any) -> Partition:
+        """A partition of some columns; ``parts`` are the other fields of :class:`Partition`."""
         names = tuple(self.table.names[j] for j in columns)
-        return Partition(
-            name or names[0],
-            names,
-            tuple(int(j) for j in columns),
-            cells,
-            self.classes,
-            class_weights,
-            costs,
-            null_costs,
-            granularity,
-            exact,
-            gap,
-        )
+        places = tuple(int(j) for j in columns)
+        return Partition(name or names[0], names, places, classes=self.classes, **parts)
 
 
 def fit_column(setting: Setting, column: int, request: Request) -> Partition:
@@ -165,12 +143,13 @@ def _fit_numeric(setting: Setting, column: int, request: Request) -> Partition:
     parts = np.add.reduceat(rows, np.append(0, found.places), axis=0)
     first = int(alone)
     weights = np.vstack([*apart[:first], parts, *apart[first:]])
+    paid = setting.prior_for(setting.total)
     return setting.partition(
         [column],
-        cells,
-        weights,
-        partition_costs(weights, setting.prior_for(setting.total), found.prior_cost(prior)),
-        setting.null_costs(len(rows), grouped=False),
+        cells=cells,
+        class_weights=weights,
+        costs=partition_costs(weights, paid, found.prior_cost(prior)),
+        null_costs=setting.null_costs(len(rows), grouped=False),
         granularity=found.level,
         exact=exact,
         gap=gap,
@@ -240,10 +219,10 @@ def _fit_categorical(setting: Setting, column: int, request: Request) -> Partiti
     cells = Groups(categories, part_of, grouping.n_groups, default, bool(seen[-1]))
     return setting.partition(
         [column],
-        cells,
-        weights,
-        partition_costs(weights, prior, grouping.prior_cost(prior)),
-        setting.null_costs(int(seen.sum()), grouped=True),
+        cells=cells,
+        class_weights=weights,
+        costs=partition_costs(weights, prior, grouping.prior_cost(prior)),
+        null_costs=setting.null_costs(int(seen.sum()), grouped=True),
         granularity=grouping.level,
         exact=bool(solution.details["exact"]),
         gap=solution.gap,
@@ -321,23 +300,26 @@ def read_requests(
     ]
 
 
-def _place(table: Table, column: Any, parameter: str) -> int:
-    if isinstance(column, str) and column in table.names:
-        return table.names.index(column)
-    if isinstance(column, int | np.integer) and 0 <= column < len(table.names):
-        return int(column)
-    raise ValueError(
-        f"{parameter} names the column {shown(column)}, which X does not have; use a column name "
-        "or a position."
-    )
-
-
-def _ordered(table: Table, j: int, parameter: str) -> None:
-    if table.kinds[j] == "categorical":
-        raise ValueError(
-            f"{parameter}: column {shown(table.names[j])} is categorical and has no order; remove "
-            "it from the parameter or turn its values into numbers."
-        )
+def _asked(
+    table: Table, given: Mapping[Any, Any], parameter: str
+) -> Iterator[tuple[int, Any, Any]]:
+    """Place, name and value of each column that a parameter names; only numeric ones may be."""
+    for column, value in given.items():
+        if isinstance(column, str) and column in table.names:
+            j = table.names.index(column)
+        elif isinstance(column, int | np.integer) and 0 <= column < len(table.names):
+            j = int(column)
+        else:
+            raise ValueError(
+                f"{parameter} names the column {shown(column)}, which X does not have; use a "
+                "column name or a position."
+            )
+        if table.kinds[j] == "categorical":
+            raise ValueError(
+                f"{parameter}: column {shown(table.names[j])} is categorical and has no order; "
+                "remove it from the parameter or turn its values into numbers."
+            )
+        yield j, column, value
 
 
 def _read_monotone(table: Table, n_classes: int, monotone: Any) -> dict[int, int]:
@@ -348,13 +330,9 @@ def _read_monotone(table: Table, n_classes: int, monotone: Any) -> dict[int, int
             f"monotone constrains the rate of the second class and needs two classes; y has "
             f"{n_classes}."
         )
-    asked: Mapping[Any, Any] = (
-        monotone if isinstance(monotone, Mapping) else dict.fromkeys(table.names, monotone)
-    )
+    given = monotone if isinstance(monotone, Mapping) else dict.fromkeys(table.names, monotone)
     signs = {}
-    for column, sign in asked.items():
-        j = _place(table, column, "monotone")
-        _ordered(table, j, "monotone")
+    for j, column, sign in _asked(table, given, "monotone"):
         if not isinstance(sign, str | int) or sign not in _SIGNS:
             raise ValueError(
                 f"monotone of column {shown(column)} must be 'increasing' (1) or 'decreasing' "
@@ -365,38 +343,22 @@ def _read_monotone(table: Table, n_classes: int, monotone: Any) -> dict[int, int
 
 
 def _read_cuts(table: Table, cuts: Any) -> dict[int, tuple[float, ...]]:
-    if cuts is None:
-        return {}
-    if not isinstance(cuts, Mapping):
+    if not isinstance(cuts, Mapping | None):
         raise TypeError("cuts must be a dict: column -> increasing cut points.")
     out = {}
-    for column, points in cuts.items():
-        j = _place(table, column, "cuts")
-        _ordered(table, j, "cuts")
-        values = _numbers(points, "cuts", column)
-        if any(b <= a for a, b in pairwise(values)):
-            raise ValueError(f"cuts of column {shown(column)} must be increasing: {values}.")
-        out[j] = values
+    for j, column, points in _asked(table, cuts or {}, "cuts"):
+        out[j] = _numbers(points, "cuts", column)
+        if any(b <= a for a, b in pairwise(out[j])):
+            raise ValueError(f"cuts of column {shown(column)} must be increasing: {out[j]}.")
     return out
 
 
 def _read_special(table: Table, special: Any) -> dict[int, tuple[float, ...]]:
-    if special is None:
-        return {}
-    numeric = [j for j, kind in enumerate(table.kinds) if kind != "categorical"]
-    if not isinstance(special, Mapping):
-        values = _numbers(special, "special_values", "every column")
-        return dict.fromkeys(numeric, values)
-    out = {}
-    for column, points in special.items():
-        j = _place(table, column, "special_values")
-        if table.kinds[j] == "categorical":
-            raise ValueError(
-                f"special_values: column {shown(table.names[j])} is categorical; its values are "
-                "grouped by name, so leave it out."
-            )
-        out[j] = _numbers(points, "special_values", column)
-    return out
+    if special is not None and not isinstance(special, Mapping):
+        numeric = [j for j, kind in enumerate(table.kinds) if kind != "categorical"]
+        return dict.fromkeys(numeric, _numbers(special, "special_values", "every column"))
+    named = _asked(table, special or {}, "special_values")
+    return {j: _numbers(points, "special_values", column) for j, column, points in named}
 
 
 def _numbers(points: Any, parameter: str, column: Any) -> tuple[float, ...]:

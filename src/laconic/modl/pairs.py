@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.folds import seed_of
@@ -157,7 +158,7 @@ def _promising(
     setting: Setting, atoms: Atoms, most: int, random_state: Any
 ) -> list[tuple[int, int]]:
     """The pairs that say most beyond the two columns alone, by codes of eight coarse parts."""
-    from laconic.modl._numba_groups import COARSE, pair_gains
+    from laconic.modl._numba_groups import COARSE
 
     rows = atoms.drawn(SCREENED_ROWS, np.random.RandomState(seed_of(random_state)))
     codes, y, weight = atoms.codes[rows], atoms.y[rows], atoms.weight[rows]
@@ -166,10 +167,31 @@ def _promising(
         own = np.zeros(ladder.n_parts)
         own += np.bincount(codes[:, j], weights=weight, minlength=len(own))
         coarse[:, j] = _coarse(own, COARSE, isinstance(ladder, Intervals))[codes[:, j]]
-    gains = pair_gains(coarse, y, weight, setting.n_classes)
+    gains = _pair_gains(coarse, y, weight, setting.n_classes)
     order = np.argsort(-gains, axis=None, kind="stable")[:most]
     pairs = [divmod(int(k), gains.shape[1]) for k in order]
     return [(a, b) for a, b in pairs if np.isfinite(gains[a, b])]
+
+
+def _pair_gains(codes: NDArray[np.uint8], y: Ints, weight: Floats, n_classes: int) -> Floats:
+    """What each pair of coarse columns says beyond the two columns alone, in nats.
+
+    Entry (a, b), a < b: cost of a + cost of b - cost of one part - cost of the cells, the best of
+    the 8 x 8, 4 x 4 and 2 x 2 grids. It is proportional to joint level - sum of the two levels.
+    """
+    from laconic.modl._numba_groups import coarse_cells
+
+    n_columns = codes.shape[1]
+    gains = np.full((n_columns, n_columns), -np.inf)
+    for a in range(n_columns - 1):
+        cells = coarse_cells(np.asfortranarray(codes), y, weight, a, n_classes)
+        while (size := cells.shape[1]) >= 2:
+            sides = sum(part_cost(cells.sum(axis=axis)).sum(axis=1) for axis in (1, 2))
+            gain = sides - part_cost(cells.sum(axis=(1, 2))) - part_cost(cells).sum(axis=(1, 2))
+            gains[a, a + 1 :] = np.maximum(gains[a, a + 1 :], gain)
+            halves = (len(cells), size // 2, 2, size // 2, 2, n_classes)
+            cells = cells.reshape(halves).sum(axis=(2, 4))
+    return gains
 
 
 def _fit_pair(setting: Setting, atoms: Atoms, a: int, b: int) -> tuple[Partition, tuple[int, int]]:
@@ -193,11 +215,11 @@ def _fit_pair(setting: Setting, atoms: Atoms, a: int, b: int) -> tuple[Partition
     cells = np.ascontiguousarray(cells).reshape(-1, setting.n_classes)
     found = setting.partition(
         columns,
-        grid,
-        cells,
-        partition_costs(cells, prior, parts.partition_cost),
-        setting.null_costs(2, grouped=False),
-        name=" x ".join(setting.table.names[j] for j in columns),
+        " x ".join(setting.table.names[j] for j in columns),
+        cells=grid,
+        class_weights=cells,
+        costs=partition_costs(cells, prior, parts.partition_cost),
+        null_costs=setting.null_costs(2, grouped=False),
         gap=solution.gap,
     )
     return found, parts.shape

@@ -313,9 +313,9 @@ class Partition:
     class_weights: Floats
     costs: Costs
     null_costs: Costs
-    granularity: int
-    exact: bool
-    gap: float
+    granularity: int = 0
+    exact: bool = False
+    gap: float = 0.0
 
     @property
     def kind(self) -> str:

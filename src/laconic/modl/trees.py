@@ -89,7 +89,15 @@ def _partition(setting: Setting, atoms: Atoms, grown: Any, name: str) -> Partiti
     columns = np.unique(tree.column[pruned.is_split])
     cells = _rules(atoms, tree, pruned, nodes, columns)
     places = [atoms.columns[c] for c in columns]
-    return setting.partition(places, cells, parts, costs, null, name=name, gap=costs.total)
+    return setting.partition(
+        places,
+        name,
+        cells=cells,
+        class_weights=parts,
+        costs=costs,
+        null_costs=null,
+        gap=costs.total,
+    )
 
 
 def _leaf_weights(setting: Setting, atoms: Atoms, grown: Any) -> Floats:
