@@ -118,6 +118,8 @@ def exponential_sweep(
 def _spread(mass: Floats, first: Floats, second: Floats, i: int, j: int) -> float:
     """Squared deviations of the sorted points i..j-1 around their mean, from running sums."""
     weight = mass[j] - mass[i]
+    if weight <= 0.0:  # points too light for the running sum to tell them
+        return 0.0
     shift = first[j] - first[i]
     inside = second[j] - second[i] - shift * shift / weight
     return inside if inside > 0.0 else 0.0

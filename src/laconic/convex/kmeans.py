@@ -198,9 +198,8 @@ def bic_path(path: KMeansPath, n: float, d: int) -> Floats:
     k = path.k_values
     with np.errstate(divide="ignore"):
         fit = n * d * np.log(path.distortion / (n * d))
-    naming = np.array(
-        [2.0 * np.sum(size * np.log(n / np.maximum(size, 1e-300))) for size in path.sizes]
-    )
+    held = [size[size > 0] for size in path.sizes]
+    naming = np.array([2.0 * np.sum(size * np.log(n / size)) for size in held])
     return np.asarray(fit + naming + k * (d + 1) * np.log(n))
 
 

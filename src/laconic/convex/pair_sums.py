@@ -20,7 +20,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.convex.tuning import LABELS_OF_NEWTON, SERIES_DEGREE
+from laconic.convex.tuning import FIRST_BAND, LABELS_OF_NEWTON, SERIES_DEGREE
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class HingePairs:
     slopes are dual feasible for the hinge itself, and ``misfit`` is what the rounding costs.
     """
 
-    band: float = 1.0
+    band: float = FIRST_BAND
 
     @property
     def _ends(self) -> tuple[SquaredHingePairs, SquaredHingePairs]:

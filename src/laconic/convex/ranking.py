@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.utils import Tags, check_consistent_length, column_or_1d
@@ -149,7 +149,18 @@ def _direction(problem: _Problem, phi: PairLoss, point: _Point) -> Floats:
         H[:, block] = problem.C * problem.transpose(bent)
     H = (H + H.T) / 2.0
     H[np.diag_indices(d)] += 1.0
-    return np.asarray(cho_solve(cho_factor(H), -point.gradient))
+    try:
+        return np.asarray(cho_solve(cho_factor(H), -point.gradient))
+    except LinAlgError:
+        return _scaled_solve(H, -point.gradient)
+
+
+def _scaled_solve(H: Floats, right: Floats) -> Floats:
+    """Where rounding has hidden the identity beside columns of very different sizes."""
+    unit = 1.0 / np.sqrt(np.diagonal(H))
+    values, vectors = np.linalg.eigh(unit[:, None] * H * unit)
+    values = np.maximum(values, len(H) * np.finfo(float).eps * values[-1])
+    return np.asarray(unit * (vectors @ ((vectors.T @ (unit * right)) / values)))
 
 
 def _direction_by_cg(problem: _Problem, phi: PairLoss, point: _Point) -> Floats:
@@ -296,7 +307,7 @@ class PairwiseRanker(TableReader):
             matrix = matrix - np.average(matrix, axis=0, weights=rows.weight)
         found = rank_pairs(
             matrix, pairs, self.loss, self.C, tol=self.tol, max_iter=self.max_iter
-        ).warn_if_short(type(self).__name__)
+        ).warn_if_short(type(self).__name__, "raise max_iter or tol, or scale X")
         self.coef_: NDArray[np.float64] = found.point
         self.duality_gap_ = found.gap
         self.objective_ = found.value

@@ -130,6 +130,8 @@ class ConvexRiskRegressor(ConvexRisk, RegressorMixin, TableReader):  # type: ign
         return self
 
     def _solve_linear(self, loss: ScoreLoss, rows: NumericTraining, middle: float) -> Solution:
+        if (rows.y == middle).all():  # the constant loses nothing, and no penalty is paid
+            return Solution(np.zeros(rows.X.shape[1] + 1), 0.0, 0.0, 1, "gap")
         start = None
         if self.warm_start and hasattr(self, "coef_") and len(self.coef_) == rows.X.shape[1]:
             start = np.append(self.coef_, self.intercept_ - middle)

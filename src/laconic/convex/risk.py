@@ -19,6 +19,8 @@ from laconic.kernel.form import KernelScore
 
 Class = TypeVar("Class", bound=type)
 
+_REMEDY = "raise max_iter or tol, or scale X"
+
 _PARAMETERS = """\
     C : float, default=1.0
         Weight of the losses.
@@ -116,7 +118,7 @@ class ConvexRisk(TableReader):
         return solve_certified(
             source, loss, C=self.C, fit_intercept=self.fit_intercept, tol=self.tol,
             max_iter=self.max_iter, start=start,
-        ).warn_if_short(type(self).__name__)  # fmt: skip
+        ).warn_if_short(type(self).__name__, _REMEDY)  # fmt: skip
 
     def _fit_kernel(
         self, loss: ScoreLoss, table: Any, targets: list[Floats], weight: Floats, kept: Ints,
@@ -137,8 +139,7 @@ class ConvexRisk(TableReader):
         self._expansion = (kernel, vectors, coef)
         if hasattr(self, "coef_"):
             del self.coef_
-        remedy = "raise max_iter or tol, or scale X"
-        return [fit.solution.warn_if_short(type(self).__name__, remedy) for fit in found.fits]
+        return [fit.solution.warn_if_short(type(self).__name__, _REMEDY) for fit in found.fits]
 
     def _forget_kernel(self) -> None:
         for name in (

@@ -96,15 +96,17 @@ class _Runs:
     ) -> Solution:
         """One run, with the gap of the coefficients themselves."""
         loss = loss or self.loss
-        found = solve_linear(
-            self.source, loss, C=self.C, fit_intercept=self.fit_intercept, tol=aim, max_iter=most,
-            start=begin,
-        )  # fmt: skip
-        point = _settled(self.source, loss, found, self.fit_intercept)
-        value, gap = linear_gap(
-            self.source, loss, self.C, point, found.details["dual"],
-            fit_intercept=self.fit_intercept,
-        )  # fmt: skip
+        # what overflows is a step too far, or a gap that certifies nothing
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = solve_linear(
+                self.source, loss, C=self.C, fit_intercept=self.fit_intercept, tol=aim,
+                max_iter=most, start=begin,
+            )  # fmt: skip
+            point = _settled(self.source, loss, found, self.fit_intercept)
+            value, gap = linear_gap(
+                self.source, loss, self.C, point, found.details["dual"],
+                fit_intercept=self.fit_intercept,
+            )  # fmt: skip
         return replace(found, point=point, value=value, gap=gap, n_iter=found.n_iter + done)
 
     def repeated(self, start: Floats | None) -> Solution:

@@ -49,6 +49,10 @@ LABELS_OF_NEWTON = 256
 IDLE_STEPS = 8
 """Ranking steps without a smaller gap after which the ranker has stalled; by convention."""
 
+FIRST_BAND = 4.0
+"""First width of the band over which the ranker rounds the hinge: pairs of equal scores curve, or
+Newton's first steps are wild under a weak penalty (tests/convex/test_ranking.py)."""
+
 BAND_SHARE = 0.3
 """The hinge's rounded band shrinks when the rest of the gap is below this share of its misfit."""
 

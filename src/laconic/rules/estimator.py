@@ -82,7 +82,8 @@ class SparseRulesClassifier(FormPrediction):
     path_ : list of HeldOutPath or None
         For each score, held-out log loss by penalty.
     held_out_proba_ : ndarray of shape (n, K) or None
-        Probabilities of the training rows by the folds that did not see them.
+        Probabilities of the training rows by the folds that did not see them; NaN for a row that
+        no fold with two classes held out.
     objective_, duality_gap_ : float
         The least possible objective lies within ``duality_gap_`` below ``objective_``.
     n_iter_ : int
@@ -168,9 +169,12 @@ class SparseRulesClassifier(FormPrediction):
         for solution in solved:
             solution.warn_if_short(type(self).__name__)
         self._publish(rules, rows.table, rows.weight, solved)
-        self.held_out_proba_ = (
-            None if held_out is None else probabilities(held_out, self.form_.link)
-        )
+        self.held_out_proba_ = None
+        if held_out is not None:
+            self.held_out_proba_ = np.full((rows.n_rows, K), np.nan)
+            # a row that no fold could judge has no score
+            judged = np.isfinite(held_out).all(axis=1)
+            self.held_out_proba_[judged] = probabilities(held_out[judged], self.form_.link)
 
     def _choose(self, n_rows: int) -> tuple[Floats, Floats | None]:
         """Share of the largest penalty and held-out scores, by score."""
