@@ -21,6 +21,9 @@ from laconic.votes.problem import Choice, Chosen, Curve, Problem, Program
 from laconic.votes.voters.families import family_of
 from laconic.votes.voters.forest import ForestVoters
 
+HARD = 1e12
+"""Largest weight of a hinge loss: a margin that must be kept."""
+
 
 def cg_boost(
     columns: Columns,
@@ -37,24 +40,48 @@ def cg_boost(
 
     At the optimum w = Σ u_i y_i h(x_i) (its positive part without complements): every voter with
     an edge has a weight, which is why the vote is dense. With complements it is exactly a linear
-    support vector machine without intercept on the votes.
+    support vector machine without intercept on the votes. C·weight counts as 1e12 at most: beyond,
+    rounding in the sum that makes w hides the difference.
     """
     H = np.ascontiguousarray(columns.votes(listed))
-    y, cap = columns.y, C * weight
+    y, cap = columns.y, np.minimum(C * weight, HARD)
     if len(y) <= tuning.EXACT_ROWS and sides == "both":
-        A = H * y[:, None]
-        state = ActiveSet(A @ A.T, np.ones(len(y)), np.zeros(len(y)), cap)
-        state.minimise(0.0, tol=tol)
-        u, epochs = state.weights, state.sweeps
+        u, epochs = _by_active_set(H, y, cap, tol)
     else:
         u, epochs = _descend(H, y, cap, sides, tol, max_epochs, seed)
+    w, value, gap = _hinge_vote(H, y, cap, u, sides)
+    why: WhyStopped = "gap" if gap <= 1e-5 * max(1.0, value) else "max_iter"
+    return Solution(w, value, gap, int(epochs), why, {"columns": listed})
+
+
+def _hinge_vote(
+    H: Floats, y: Floats, cap: Floats, u: Floats, sides: str
+) -> tuple[Floats, float, float]:
+    """The weights of dual variables u, the objective there and its gap to the dual."""
     edge = H.T @ (u * y)
     w = edge if sides == "both" else np.maximum(edge, 0.0)
     hinge = np.maximum(0.0, 1.0 - y * (H @ w))
     value = float(0.5 * w @ w + cap @ hinge)
-    gap = max(0.0, value - float(u.sum() - 0.5 * w @ w))
-    why: WhyStopped = "gap" if gap <= 1e-5 * max(1.0, value) else "max_iter"
-    return Solution(w, value, gap, int(epochs), why, {"columns": listed})
+    return w, value, max(0.0, value - float(u.sum() - 0.5 * w @ w))
+
+
+def _by_active_set(H: Floats, y: Floats, cap: Floats, tol: float) -> tuple[Floats, int]:
+    """The dual in the scale of the square roots of the row weights, which may differ by decades.
+
+    The tolerance is lowered step by step and the best point kept: with such weights the last
+    steps may turn in circles within rounding.
+    """
+    scale = np.sqrt(cap / cap.max())
+    A = H * (y * scale)[:, None]
+    state = ActiveSet(A @ A.T, scale, np.zeros(len(y)), cap / scale)
+    best, least = np.zeros(len(y)), np.inf
+    for step in (1e-4, 1e-6, tol):
+        state.minimise(0.0, tol=step, max_sweeps=1000 + 10 * len(y))
+        u = np.minimum(state.weights * scale, cap)
+        gap = _hinge_vote(H, y, cap, u, "both")[2]
+        if gap <= least:
+            best, least = u, gap
+    return best, state.sweeps
 
 
 def _descend(
@@ -180,6 +207,15 @@ class WarmMaster:
         return value[: self.n], float(value[self.n]), -np.array(found.row_dual)[1:]
 
 
+def _to_enter(edges: Floats, best: int, beta: float, most: int) -> Ints:
+    """The steepest voter and those at least half as far above beta: fewer masters to solve."""
+    if not np.isfinite(beta):
+        return np.array([best])
+    above = edges - beta
+    near = np.flatnonzero(above >= 0.5 * above[best])
+    return np.asarray(near[np.argsort(-above[near], kind="stable")][:most])
+
+
 def lp_boost(
     columns: Columns,
     nu: float,
@@ -198,23 +234,29 @@ def lp_boost(
     u = columns.weight.copy()
     master = make_master(columns.weight / nu)
     entered: list[tuple[int, float]] = []
+    known: set[tuple[int, float]] = set()
     beta, q = -np.inf, np.zeros(0)
     why: WhyStopped = "max_iter"
     lowest = np.inf
-    while True:
+    while len(entered) < max_voters:
         edges = columns.row_edges(u * columns.y)
         both = np.abs(edges) if sides == "both" else edges
         best = first_largest(both)
-        sign = 1.0 if sides != "both" or edges[best] >= 0 else -1.0
         lowest = min(lowest, float(both[best]))
-        if both[best] <= beta + tol or (best, sign) in entered:
+        if both[best] <= beta + tol:
+            why = "gap"
+            break
+        new = _to_enter(both, best, beta, 1 + len(entered) // 4)
+        signs = np.where((sides == "both") & (edges[new] < 0), -1.0, 1.0)
+        pairs = zip(new.tolist(), signs.tolist(), columns.votes(new).T, strict=True)
+        fresh = [(j, sign, votes) for j, sign, votes in pairs if (j, sign) not in known]
+        if not fresh:
             why = "gap" if both[best] <= beta + 1e3 * tol else "stalled"
             break
-        if len(entered) >= max_voters:
-            break
-        entered.append((best, sign))
-        votes = columns.votes(np.array([best]))[:, 0]
-        master.add(sign * columns.y * votes)
+        for j, sign, votes in fresh[: max_voters - len(entered)]:
+            entered.append((j, sign))
+            master.add(sign * columns.y * votes)
+        known.update(entered)
         u, beta, q = master.solve()
     order = np.array([j for j, _ in entered], dtype=np.int64)
     weights = np.array([s for _, s in entered]) * np.maximum(q, 0.0)

@@ -261,7 +261,7 @@ class RowsInMemory:
                 continue
             inner, outer = self.prepared.split(self.y, self.weight, self.k, train, test)
             part = Problem.of_columns(
-                inner, self.problem.sides, inner.weight * len(train), boxed=program.boxed
+                inner, self.problem.sides, self.weight[train], boxed=program.boxed
             )
             if not part.hopeless:
                 yield part, outer, fold, r

@@ -32,7 +32,7 @@ class Counted:
     @staticmethod
     def of(total: float, heaviest: float) -> Counted:
         rows = independent_rows(total, heaviest)
-        return Counted(rows, max(rows, round(total)))
+        return Counted(rows, max(rows, round(min(total, 1e15))))
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,11 @@ class ForestVoters:
             min_weight_fraction_leaf=self._leaf_share(kinds.weight),
             max_depth=self.max_depth,
             random_state=seed,
-        ).fit(X, rows.y[kinds.first], sample_weight=kinds.weight)
+        )
+        # by a power of two, which changes no split: sums of huge weights must not overflow
+        light = np.ldexp(kinds.weight, -int(np.frexp(kinds.weight.max())[1]))
+        with np.errstate(over="ignore", invalid="ignore"):  # its check sums large numbers
+            forest.fit(X, rows.y[kinds.first], sample_weight=light)
         seen = np.zeros((len(X), self.n_trees), dtype=bool)
         for t, sample in enumerate(forest.estimators_samples_):
             seen[sample, t] = True

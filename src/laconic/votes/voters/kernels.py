@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,12 @@ class KernelVoters:
         return self.at_width(table, weight, seed)
 
     def _check(self) -> None:
+        whole = isinstance(self.degree, Integral) and self.degree >= 1
+        if not whole or not (isinstance(self.coef0, Real) and self.coef0 >= 0):
+            raise ValueError(
+                "degree must be a whole number of at least 1 and coef0 not negative, got "
+                f"{self.degree!r} and {self.coef0!r}."
+            )
         if self.kernel not in _KERNELS:
             raise ValueError(f"kernel must be one of {_KERNELS}, got {self.kernel!r}.")
         gamma = self.gamma
@@ -111,7 +117,7 @@ def _location(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
     mean = part @ scaled
     spread = np.sqrt(part @ (scaled - mean) ** 2)
     spread[spread <= 1e-12] = 1.0
-    return mean * size, spread * size
+    return mean * size, np.maximum(spread * size, np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -130,17 +136,27 @@ class KernelMap:
         return X / self.spread - self.centre / self.spread
 
     def between(self, Z: Floats, centres: Floats) -> Floats:
+        """(rows, centres), in [-1, 1] at any scale."""
         if self.kernel == "rbf":
-            square = (Z * Z).sum(1)[:, None] + (centres * centres).sum(1) - 2.0 * Z @ centres.T
-            return np.asarray(np.exp(-self.gamma * np.maximum(square, 0.0)))
-        plain = self._plain(Z @ centres.T)
-        norm = np.sqrt(np.outer(self._plain((Z * Z).sum(1)), self._plain((centres**2).sum(1))))
-        return np.clip(np.divide(plain, norm, out=np.zeros_like(plain), where=norm > 0), -1.0, 1.0)
+            from scipy.spatial.distance import cdist
 
-    def _plain(self, product: Floats) -> Floats:
-        if self.kernel == "linear":
-            return product
-        return np.asarray((self.gamma * product + self.coef0) ** self.degree)
+            with np.errstate(over="ignore"):  # an infinite distance is a kernel of zero
+                return np.asarray(np.exp(-self.gamma * cdist(Z, centres, "sqeuclidean")))
+        cosine = np.clip(self._directions(Z) @ self._directions(centres).T, -1.0, 1.0)
+        return np.asarray(cosine if self.kernel == "linear" else cosine**self.degree)
+
+    def _directions(self, Z: Floats) -> Floats:
+        """Rows of length one; their products are the normalised kernel, up to the degree.
+
+        (gamma z.c + coef0)^degree over its own norms is the power of a cosine, that of the rows
+        with one more entry sqrt(coef0 / gamma).
+        """
+        if self.kernel == "poly":
+            Z = np.column_stack([Z, np.full(len(Z), np.sqrt(self.coef0 / self.gamma))])
+        size = np.abs(Z).max(axis=1, keepdims=True)
+        scaled = Z / np.where(size > 0.0, size, 1.0)  # squares neither overflow nor vanish
+        norm = np.sqrt((scaled * scaled).sum(axis=1, keepdims=True))
+        return np.asarray(scaled / np.where(norm > 0.0, norm, 1.0))
 
 
 @dataclass(frozen=True)
