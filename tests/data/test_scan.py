@@ -283,16 +283,12 @@ def test_voters_that_are_copies_or_complements_count_as_in_memory(frame):
 
 def test_mu_and_calibration_of_a_scan_come_from_its_folds(frame):
     """The same folds in memory: the same place on the path, the same line of calibration."""
-    from laconic.data.source import ArraySource
     from laconic.data.tables.columns import Schema
     from laconic.votes.scan import ScanFolds
-    from laconic.votes.voters.order import column_order, in_order
 
     names = ["amount", "count", "kind", "gap"]
     X, y = frame.select(names), frame["label"].to_numpy()
-    rows = Schema.learn(X).table
-    order = column_order(ArraySource(rows, weight=np.ones(len(y))), rows.names)
-    fold = ScanFolds(4, 0).of(in_order(rows, order))
+    fold = ScanFolds(4, 0).of(Schema.learn(X).table)
     pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
     for model in (CqBoostClassifier, MinCqClassifier):
         held = model(cv=pairs, proba="calibrated").fit(X, y)

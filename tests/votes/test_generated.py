@@ -157,3 +157,15 @@ def test_cg_boost_of_rows_whose_weights_span_decades():
     found = cg_boost(rows, np.arange(1), 1e200, np.ones(20))
     assert found.gap <= 1e-5 * found.value
     assert found.point[0] == pytest.approx(1 / np.abs(x).min())
+
+
+def test_a_margin_that_is_only_rounding_is_none():
+    """A balanced table: the mean margin of "always" was 1e-17, and its certificate infinite."""
+    n = 500
+    x = np.repeat([0.0, 1.0], n // 2)[:, None]
+    y = np.tile([0, 1], n // 2)
+    for model in (CBBoostClassifier(), CqBoostClassifier(mu="least-squares")):
+        for weight in (None, np.full(n, 0.1)):
+            with pytest.warns(UserWarning, match="No voter has a positive mean margin"):
+                model.fit(x, y, sample_weight=weight)
+            assert np.isfinite(model.duality_gap_).all()

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from laconic.data.source import ArraySource
+from laconic import scan
+from laconic.data.row_keys import content_keys
 from laconic.data.tables.columns import Schema
 from laconic.votes import (
     CBBoostClassifier,
@@ -79,35 +80,22 @@ def test_named_mixed_columns():
         np.testing.assert_allclose(again, found, rtol=0, atol=1e-12)
 
 
-def order_of(X, weight):
-    table = Schema.learn(X).table
-    return column_order(ArraySource(table, weight=weight), table.names)
-
-
-def test_the_order_of_columns_is_one_of_their_content():
-    X, _, _ = binary()
-    order = order_of(X, np.ones(len(X)))
-    assert sorted(order) == list(range(6))
-    turned = np.random.default_rng(3).permutation(6)
-    rows = np.random.default_rng(4).permutation(len(X))
-    weight = np.random.default_rng(5).integers(1, 4, len(X))
-    np.testing.assert_array_equal(
-        X[:, turned][:, order_of(X[rows][:, turned], np.full(len(X), 7.0))], X[:, order]
-    )
-    copies = np.repeat(np.arange(len(X)), weight)
-    np.testing.assert_array_equal(
-        order_of(X, weight + 0.0), order_of(X[copies], np.ones(len(copies)))
-    )
-    # columns that only another round tells apart: rows hold the same cells in other places
-    Z = np.array([[1.0, 0, 0, 5], [0, 1, 0, 6], [0, 0, 1, 7], [1, 1, 0, 5], [0, 1, 1, 5]])
-    found = [Z[:, p][:, order_of(Z[:, p], np.ones(5))] for p in ([0, 1, 2, 3], [3, 1, 0, 2])]
-    np.testing.assert_array_equal(*found)
-
-
 def test_equal_columns_are_ordered_by_name():
     frame = pd.DataFrame({"b": [0.0, 1, 1, 0], "a": [0.0, 1, 1, 0], "c": [0.0, 0, 1, 1]})
     for columns in (["b", "a", "c"], ["c", "a", "b"]):
         table = Schema.learn(frame[columns]).table
-        order = column_order(ArraySource(table, weight=np.ones(4)), table.names)
+        order = column_order(content_keys(table, np.array([0, 1, 0, 1])), table.names)
         names = [columns[j] for j in order]
         assert names.index("a") < names.index("b")
+
+
+def test_a_scan_has_the_order_of_its_rows_in_memory():
+    """Also when some of its rows count for nothing."""
+    X, y, _ = binary(n=200)
+    frame = pd.DataFrame(X, columns=list("fedcba"))
+    weight = np.r_[np.zeros(20), np.ones(180)]
+    held = CqBoostClassifier(mu="least-squares", max_voters=3).fit(frame, y, sample_weight=weight)
+    rows = scan(frame.assign(label=y, w=weight), "label", weight="w", block_rows=30)
+    found = CqBoostClassifier(mu="least-squares", max_voters=3).fit(rows)
+    assert found.voters_[0].rules() == held.voters_[0].rules()
+    np.testing.assert_allclose(found.weights_[0], held.weights_[0], atol=1e-9)

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import ScannedTraining, Training
-from laconic.data.row_keys import content_keys, least_rows, row_keys
+from laconic.data.row_keys import least_of, row_keys, scanned_content_keys
 from laconic.data.source import Block
 from laconic.data.tables.axes import Axis
-from laconic.data.tables.columns import Table
 from laconic.data.tables.knots import (
     EncodedRows,
     KnotRule,
@@ -84,7 +83,7 @@ def read_encoded(
     rows: ScannedTraining, n_classes: int, rule: KnotRule, seed: int
 ) -> EncodedTraining:
     """Three passes over a scan: keys of the columns, the axes, then the rows on them."""
-    column_keys = _column_keys(rows)
+    column_keys = scanned_content_keys(rows.source.map(least_of), rows.table)
     columns = np.argsort(column_keys, kind="stable")
     given = _axes(rows, n_classes, rule)
     axes = tuple(given[j] for j in columns)
@@ -116,25 +115,6 @@ def read_encoded(
     names = tuple(rows.table.names[j] for j in columns)
     encoded = EncodedRows(axes, index, stacked, place)
     return _in_order(names, columns, keys, y, weight, encoded)
-
-
-def _column_keys(rows: ScannedTraining) -> Keys:
-    """Keys of the columns by their content, as rows in memory have them."""
-    tables, classes = [], []
-    for columns, y in rows.source.map(_least_of):
-        tables.append(columns)
-        classes.append(y)
-    known = rows.table
-    stacked = [np.concatenate([own[j] for own in tables]) for j in range(len(known.names))]
-    table = Table(known.names, known.kinds, known.categories, stacked)
-    return content_keys(table, np.concatenate(classes))
-
-
-def _least_of(block: Block) -> tuple[list[NDArray[Any]], Ints]:
-    assert block.y is not None
-    some = least_rows(block.X)
-    table = block.X[some]
-    return [table.column(j) for j in range(len(table.names))], block.y[some]
 
 
 def _axes(rows: ScannedTraining, n_classes: int, rule: KnotRule) -> tuple[Axis, ...]:

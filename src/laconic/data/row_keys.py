@@ -9,7 +9,7 @@ they hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -84,6 +84,23 @@ def least_rows(table: Table) -> Ints:
     ordered = np.sort(least)
     distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return np.flatnonzero(least <= distinct[min(_MOST_ROWS, len(distinct)) - 1])
+
+
+def least_of(block: Any) -> tuple[list[NDArray[Any]], Ints]:
+    """The columns and classes of those rows of a block of a scan that may stand for all."""
+    table, y = block.X, block.y
+    if block.weight is not None and not (block.weight > 0).all():
+        table, y = table[block.weight > 0], y[block.weight > 0]
+    some = least_rows(table)
+    return [table[some].column(j) for j in range(len(table.names))], y[some]
+
+
+def scanned_content_keys(parts: Iterable[tuple[list[NDArray[Any]], Ints]], table: Table) -> Keys:
+    """:func:`content_keys` of a scan with the columns of ``table``, from its :func:`least_of`."""
+    columns, classes = zip(*parts, strict=True)
+    stacked = [np.concatenate([own[j] for own in columns]) for j in range(len(table.names))]
+    whole = Table(table.names, table.kinds, table.categories, stacked)
+    return content_keys(whole, np.concatenate(classes))
 
 
 def _totals(table: Table, columns: Keys) -> Keys:

@@ -12,6 +12,19 @@ from numpy.typing import NDArray
 from laconic._typing import Floats, Ints
 from laconic.data.source import ArraySource, Block
 
+NO_MARGIN = 1e-14
+"""A smaller mean margin is the rounding error of none: the weights of the rows sum to one."""
+
+
+def mean_margins(edges: Floats, total: float) -> Floats:
+    """Edges over the total weight; what rounding left of a zero is zero.
+
+    >>> mean_margins(np.array([3.0, 1e-16]), 4.0).tolist()
+    [0.75, 0.0]
+    """
+    first = edges / total
+    return np.where(np.abs(first) < NO_MARGIN, 0.0, first)
+
 
 class Columns:
     """Votes h_j(x_i) of ``n_columns`` voters on labelled, weighted rows (weights sum to one).
@@ -23,6 +36,7 @@ class Columns:
 
     def __init__(self, rows: NDArray[Any], y: Floats, weight: Floats) -> None:
         self.y = y
+        self.given = weight
         self.weight = weight / weight.sum()
         self.source = ArraySource(rows, y, self.weight)
 
@@ -31,8 +45,11 @@ class Columns:
         return self.source.n_rows
 
     def first_moment(self) -> Floats:
-        """Mean margin a_j = mean of y h_j of every voter."""
-        return self.row_edges(self.y * self.weight)
+        """Mean margin a_j = mean of y h_j of every voter.
+
+        Sums of given weights are exact where these are counts, so that equal margins are equal.
+        """
+        return mean_margins(self.row_edges(self.y * self.given), float(self.given.sum()))
 
     def slopes(self, columns: Ints, weights: Floats) -> Floats:
         """Mean of (y - vote)·h_j for every voter: one pass."""

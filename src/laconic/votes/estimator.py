@@ -110,7 +110,7 @@ class VoteClassifier(TableClassifier):
         else:
             given = rows.n_rows if sample_weight is None else len(np.asarray(sample_weight))
             # ties between voters and draws follow what rows and columns hold, not where they stand
-            order = column_order(rows.source, rows.table.names)
+            order = column_order(rows.column_keys, rows.table.names)
             rows = replace(rows, table=in_order(rows.table, order))
             turn = row_order(rows)
             turned = take_training(rows, turn)

@@ -16,18 +16,28 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import ScannedTraining
-from laconic.data.row_keys import row_keys
+from laconic.data.row_keys import least_of, row_keys, scanned_content_keys
 from laconic.data.source import Block, Source
 from laconic.data.tables.columns import Table
 from laconic.data.value_tables import NumericTable, column_tables
-from laconic.votes.columns import StumpLayout
+from laconic.votes.columns import StumpLayout, mean_margins
 from laconic.votes.criterion import MarginMoments
 from laconic.votes.fit import FittedVote, HeldOut, fit_vote, logistic_of_margins
 from laconic.votes.problem import Choice, Chosen, Counted, Listed, Problem, Program
 from laconic.votes.tuning import LISTED, MOST_VALUES, SCORE_BINS
 from laconic.votes.voters.base import Voters
-from laconic.votes.voters.order import Ends, column_order, content_sums, in_order
+from laconic.votes.voters.order import column_order, in_order
 from laconic.votes.voters.stumps import PreparedStumps, StumpVoters, stump_codes
+
+
+@dataclass(frozen=True)
+class Heaviest:
+    """The largest weight of some rows; the sum of two is the larger one."""
+
+    value: float
+
+    def __add__(self, other: Heaviest) -> Heaviest:
+        return max(self, other, key=lambda rows: rows.value)
 
 
 @dataclass(frozen=True)
@@ -74,17 +84,17 @@ class ScannedStumps:
     def _count(self, n_classes: int) -> None:
         start, n_folds, width = self.layout.start, self.folds.count, self.layout.n_bins
 
-        def of_block(block: Block) -> tuple[Floats, Floats, Ends]:
+        def of_block(block: Block) -> tuple[Floats, Floats, Heaviest]:
             from laconic.votes._numba import count_pairs
 
             pairs = np.zeros((n_folds, width, width))
             singles = np.zeros((n_folds, n_classes, width))
             y, weight = _labels(block)
             count_pairs(*_codes_and_fold(block, start), y, weight, pairs, singles)
-            return pairs, singles, Ends.of(weight)
+            return pairs, singles, Heaviest(float(weight.max(initial=0.0)))
 
-        self.pairs, self.singles, ends = self.source.sum(of_block)
-        self.heaviest = float(ends.values[-1])
+        self.pairs, self.singles, heaviest = self.source.sum(of_block)
+        self.heaviest = heaviest.value
 
     def moments(self, k: int, without: int | None = None) -> StumpMoments:
         """Moments of all stumps for class k against the rest, of the rows outside a fold."""
@@ -178,7 +188,7 @@ class StumpMoments:
         voters = Listed(
             ids,
             np.bincount(leader, minlength=len(leader))[ids].astype(np.float64),
-            edges[ids] / total,
+            mean_margins(edges[ids], total),
             1.0 - 2.0 * apart[np.ix_(ids, ids)] / total,
         )
         return StumpMoments(voters, total, int(own > 0.0) + int(own < total))
@@ -289,25 +299,32 @@ def stump_cuts(
         for kind, texts in zip(rows.table.kinds, rows.table.categories, strict=True)
     ]
     if voters.thresholds == "equal":  # one pass for both
-        seen = rows.source.sum(lambda block: (*_ends(block), *content_sums(block)))
-        order = column_order(rows.source, names, seen[len(names) :])
+        ends, least = zip(*rows.source.map(lambda b: (_ends(b), least_of(b))), strict=True)
+        seen: Any = [_ends_of(np.concatenate(column)) for column in zip(*ends, strict=True)]
     else:
+        least = tuple(rows.source.map(least_of))
         seen = column_tables(rows.source, sizes, n_classes, MOST_VALUES)
-        order = column_order(rows.source, names)
+    order = column_order(scanned_content_keys(least, rows.table), names)
     cuts = []
-    for size, gone, found in zip(sizes, absent, seen[: len(names)], strict=True):
+    for size, gone, found in zip(sizes, absent, seen, strict=True):
         if size is not None:
             cuts.append(np.zeros(0))
             continue
-        weight = found.weights.sum(axis=1) if isinstance(found, NumericTable) else np.ones(2)
+        if isinstance(found, NumericTable):
+            values, weight = found.values, found.weights.sum(axis=1)
+        else:
+            values, weight = found, np.ones(len(found))
         lead = [np.nan] if gone else []
-        weight = weight[: len(found.values)]
-        cuts.append(
-            voters.cuts(np.append(found.values, lead), np.append(weight, np.ones(len(lead))))
-        )
+        cuts.append(voters.cuts(np.append(values, lead), np.append(weight, np.ones(len(lead)))))
     return cuts, absent, order
 
 
-def _ends(block: Block) -> tuple[Ends, ...]:
+def _ends(block: Block) -> list[Floats]:
     columns = (block.X.column(j) for j in range(len(block.X.names)))
-    return tuple(Ends.of(values.astype(np.float64, copy=False)) for values in columns)
+    return [_ends_of(values.astype(np.float64, copy=False)) for values in columns]
+
+
+def _ends_of(values: Floats) -> Floats:
+    """Least and largest of some values, if there are any."""
+    held = values[~np.isnan(values)]
+    return np.array([held.min(), held.max()]) if len(held) else np.zeros(0)
