@@ -408,3 +408,17 @@ def test_no_order_of_columns_or_rows_changes_the_model(seed, named):
     # pairs are named in the order of the table
     place = {name: j for j, name in enumerate(model.schema_.names)}
     assert all(place[t.columns[0]] <= place[t.columns[-1]] for t in model.terms_)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e40, 1e300])
+def test_weights_that_add_up_to_no_number_of_rows_are_refused(scale):
+    X, y = mixed(60)
+    with pytest.raises(ValueError, match="sample_weight adds up to"):
+        SparseAdditiveClassifier().fit(X, y, sample_weight=np.full(60, scale))
+
+
+def test_small_tables_are_refused_in_words_or_certified():
+    from stress.small_tables import search
+
+    wanted = {"refused", "certified", "short of the target, and says so"}
+    assert set(search(16, seed=140)) <= wanted

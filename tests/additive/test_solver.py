@@ -10,23 +10,27 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 
-from additive_terms import dense_shares, setup, terms_of, yes_no_terms
+from additive_terms import dense_shares, setup, singles_of, terms_of, yes_no_terms
 from laconic.additive import tuning
 from laconic.additive.criterion import (
     AdditiveProblem,
     CurvatureBlocks,
+    certified_gap,
     largest_group_penalty,
+    loss_slopes,
     slopes_by_term,
 )
-from laconic.additive.evidence import roughness_units
+from laconic.additive.evidence import Smoothness, roughness_units
 from laconic.additive.pairs import dense_coordinates
 from laconic.additive.solver import (
     Preconditioner,
     QuadraticModel,
     State,
+    _Descent,
     compact,
     solve_additive,
 )
+from laconic.additive.structure import AdditivePlan, Task
 from laconic.additive.terms import TermSet, bending, single_terms
 from laconic.core.gray_zone import TruncatedLogistic
 
@@ -340,3 +344,56 @@ def test_few_conjugate_steps_end_where_columns_agree():
     conjugate_steps(model, np.arange(9), found, penalty, state, 4, 1e-12)
     x = np.append(g[0], b[0])
     assert 0.5 * x @ A @ x - right @ x < 0.99 * lowest
+
+
+def test_a_factor_made_where_all_rows_are_flat_serves_a_later_model():
+    """Beyond the ends of a zone nothing curves: the intercept must not go to infinity."""
+    terms = yes_no_terms(800)
+    flat = model_of(terms, np.zeros((1, 800)))
+    penalty = np.full(terms.n_coordinates, 0.5)
+    found = Preconditioner.at(terms, flat, np.arange(9), penalty, True)
+    assert np.isfinite(found.factors).all()
+    from laconic.additive._numba_solver import conjugate_steps
+
+    curved = model_of(terms, np.random.default_rng(0).random((1, 800)))
+    state = State(np.zeros((1, terms.n_coordinates)), np.zeros(9), np.zeros(1))
+    conjugate_steps(curved, np.arange(9), found, penalty, state, 12, 1e-12)
+    assert np.isfinite(state.point).all()
+    assert np.isfinite(state.intercept).all()
+
+
+def test_evidence_may_switch_every_term_off():
+    """No term is left to work on: the search goes on with the intercept alone."""
+    rng = np.random.default_rng(0)
+    singles, weight = singles_of(rng.normal(size=(30, 2)))
+    task = Task(AdditivePlan(3, TruncatedLogistic()), np.arange(30) % 3, 1e-6 * weight)
+    stage = task.evidence_fit(Smoothness.start(singles))
+    assert np.abs(stage.point.coordinates).max() < 1e-3
+
+
+def test_polishing_never_loses_the_certificate(monkeypatch):
+    rows, axes, y, weight = setup(3)
+    terms = single_terms(rows, weight)
+    problem = AdditiveProblem(terms, y, weight, np.zeros(len(axes)), 0.02 * terms.rough + 0.5)
+
+    def spoiled(self, *_):
+        self.g = self.g + 1.0
+        self.scores = terms.scores(self.b, self.g)
+        self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
+        return 0.0
+
+    step = _Descent._step
+    calls = []
+
+    def watched(self, work, evidence, n_conjugate, least):
+        calls.append(n_conjugate)
+        if n_conjugate == tuning.CONJUGATE_POLISHED:
+            return spoiled(self)
+        return step(self, work, evidence, n_conjugate, least)
+
+    monkeypatch.setattr(_Descent, "_step", watched)
+    found = solve_additive(problem, tol=1e-6, polish=True)
+    assert tuning.CONJUGATE_POLISHED in calls
+    assert found.gap <= 1e-6 * found.value
+    slopes, _ = loss_slopes(problem, found.point.scores)
+    assert certified_gap(problem, found.point, slopes) == pytest.approx(found.gap, rel=1e-6)

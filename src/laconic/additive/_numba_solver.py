@@ -220,7 +220,7 @@ def _move_intercepts(model: QuadraticModel, total_h: Floats, b: Floats) -> float
 def _totals(h: Floats) -> Floats:
     out = np.empty(h.shape[0])
     for k in range(h.shape[0]):
-        out[k] = max(np.sum(h[k]), 1e-300)
+        out[k] = max(np.sum(h[k]), 1e-12)
     return out
 
 

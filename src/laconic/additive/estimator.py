@@ -30,6 +30,9 @@ from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.data.tables.knots import KnotRule
 
+LEAST_TOTAL, MOST_TOTAL = 1e-9, 1e15
+"""Sums of sample weights that are numbers of rows: more cannot be counted in floats."""
+
 
 class SparseAdditiveClassifier(FormPrediction):
     r"""A sum of shapes of one column and grids of two, as few as the data justify.
@@ -214,6 +217,8 @@ class SparseAdditiveClassifier(FormPrediction):
         where the cell lies between two knots.
         """
         training = self._read_training(X, y, sample_weight)
+        if training.in_memory:
+            _refuse_weights(training.weight)
         settings = self._settings()
         seed = seed_of(self.random_state)
         rule = KnotRule(settings.max_knots)
@@ -402,6 +407,18 @@ class SparseAdditiveClassifier(FormPrediction):
         codes = class_codes(np.asarray(y), self.classes_, "y")
         check_consistent_length(X, codes)
         return table, codes, self._read_weight(sample_weight, len(codes))
+
+
+def _refuse_weights(weight: Floats) -> None:
+    """Weights are numbers of rows: a sum that no table has makes every penalty vanish or rule."""
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if not LEAST_TOTAL <= total <= MOST_TOTAL:
+        raise ValueError(
+            f"sample_weight adds up to {total:.3g}; a weight of 2 means two rows, so divide "
+            f"sample_weight until its sum lies between {LEAST_TOTAL:g} and {MOST_TOTAL:g}, for "
+            "instance by its mean."
+        )
 
 
 __all__ = ["FittedTerm", "SparseAdditiveClassifier"]

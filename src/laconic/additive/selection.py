@@ -231,7 +231,8 @@ def choose(
     if not allowed:
         return min(range(len(points)), key=lambda i: points[i].n_terms)
     best = min(allowed, key=lambda i: points[i].mean + price * points[i].n_terms)
-    near = [i for i in allowed if points[i].within(points[best], _STANDARD_ERRORS[rule])]
+    share = _STANDARD_ERRORS[rule]
+    near = [i for i in allowed if i == best or points[i].within(points[best], share)]
     return min(near, key=lambda i: (points[i].n_terms, points[i].mean))
 
 

@@ -195,7 +195,9 @@ class Preconditioner(NamedTuple):
         freest = np.argsort(penalty[joint], kind="stable")[:most]
         joint = np.sort(joint[freest])
         gram = _joint_curvature(terms, model, work, joint)
-        steep = np.append(penalty[joint], 0.0) + tuning.JOINT_RIDGE * total[:, None]
+        # where all rows are flat for now, the next model may curve and this factor still serve
+        ridge = np.maximum(tuning.JOINT_RIDGE * total, tuning.LEAST_CURVATURE)
+        steep = np.append(penalty[joint], 0.0) + ridge[:, None]
         places = np.arange(len(joint) + 1)
         gram[:, places, places] += steep
         factors = np.stack([cholesky(one, check_finite=False) for one in gram])
@@ -308,7 +310,7 @@ class _Descent:
             gap = certified_gap(self.problem, self.point, self.state.slopes, theta)
             if gap <= tol * abs(self.value):
                 why = "gap"
-                gap = self._polished(work) if polish else gap
+                gap = self._polished(work, gap, tol) if polish else gap
                 break
             grown = self._grown(theta)
             same = len(grown) == len(work)
@@ -323,12 +325,20 @@ class _Descent:
         details = MappingProxyType({"problem": self.problem})
         return Solution(self.point, value, max(gap, 0.0), n_iter, why, details)
 
-    def _polished(self, work: Ints) -> float:
-        """A few exact Newton steps more, for results that agree to many digits; returns the gap."""
+    def _polished(self, work: Ints, gap: float, tol: float) -> float:
+        """A few exact Newton steps more, for results that agree to many digits; returns the gap.
+
+        Where rounding lets the steps lose the certificate, the point that had it is kept.
+        """
+        reached = self.b, self.g, self.scores, self.value
         for _ in range(4):
             self.preconditioner = None
             self._step(work, None, tuning.CONJUGATE_POLISHED, tuning.CONJUGATE_POLISHED)
-        return certified_gap(self.problem, self.point, self.state.slopes)
+        polished = certified_gap(self.problem, self.point, self.state.slopes)
+        if polished <= max(gap, tol * abs(self.value)):
+            return polished
+        self.b, self.g, self.scores, self.value = reached
+        return gap
 
     def _true_value(self) -> float:
         if not self.problem.kinked:
@@ -446,6 +456,9 @@ class _Descent:
         penalty = self.problem.penalty
         old = penalty.value(self.g)
         promised = float((slope * change).sum()) + penalty.value(self.g + dg) - old
+        if not np.isfinite(promised):
+            self.preconditioner = None
+            return 0.0
         # at the end the step is more exact than the value: it may lose what rounding loses
         slack = 1e-14 * abs(self.value)
         step = 1.0

@@ -123,7 +123,7 @@ class Task:
 
         def update(g: Floats, blocks: CurvatureBlocks) -> Floats:
             nonlocal step
-            if g.any():
+            if g.any() and len(blocks.work):  # evidence may have switched all terms off
                 if step % tuning.POWER_STEPS == tuning.POWER_STEPS - 1:
                     found.choose_powers(g, blocks)
                 found.update(g, blocks)

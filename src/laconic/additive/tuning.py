@@ -178,5 +178,7 @@ JOINT_ROWS = 4_096
 """Rows, drawn by their curvature, that make the joint factor; 2,048 were no faster."""
 JOINT_RIDGE = 1e-8
 """Share of the curvature added to the diagonal of the joint factor [rounding]."""
+LEAST_CURVATURE = 1e-12
+"""Curvature of an intercept at least: flat rows must not send it to infinity [rounding]."""
 STEP_TOL, STEP_TOL_LOOSELY, EXACT_STEP_TOL = 1e-7, 3e-2, 1e-10
 """Relative accuracy of a block's group norm, of loose conjugate steps, and of exact ones."""
