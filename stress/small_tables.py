@@ -104,7 +104,7 @@ def _options(draw: np.random.Generator, two_classes: bool) -> dict[str, Any]:
     if two_classes and draw.random() < 0.2:
         options["zone"] = (0.2, 0.8)
     if two_classes and draw.random() < 0.1:
-        options["costs"] = {"fp": 1, "fn": 10}
+        options["costs"] = [[0, 1], [10, 0]]
     return options
 
 

@@ -229,8 +229,8 @@ def test_minimax_from_files_is_the_one_from_memory(frame, folder, options):
 
 def test_held_out_risks_of_a_scan_are_those_of_its_folds(frame):
     """The folds of a scan, given to the fit in memory as pairs of places."""
+    from laconic.core.folds import HashedFolds
     from laconic.data.tables.columns import Schema
-    from laconic.minimax.scan import HashedFolds
 
     X, y = frame.drop("label", "w"), frame["label"].to_numpy()
     fold = HashedFolds(5, 0).of(Schema.learn(X).table)
@@ -283,12 +283,12 @@ def test_voters_that_are_copies_or_complements_count_as_in_memory(frame):
 
 def test_mu_and_calibration_of_a_scan_come_from_its_folds(frame):
     """The same folds in memory: the same place on the path, the same line of calibration."""
+    from laconic.core.folds import HashedFolds
     from laconic.data.tables.columns import Schema
-    from laconic.votes.scan import ScanFolds
 
     names = ["amount", "count", "kind", "gap"]
     X, y = frame.select(names), frame["label"].to_numpy()
-    fold = ScanFolds(4, 0).of(Schema.learn(X).table)
+    fold = HashedFolds(4, 0).of(Schema.learn(X).table)
     pairs = [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(4)]
     for model in (CqBoostClassifier, MinCqClassifier):
         held = model(cv=pairs, proba="calibrated").fit(X, y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -12,9 +13,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
 from sklearn.utils import check_random_state
 
-from laconic._typing import Ints, Keys
+from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import Training
 from laconic.data.row_keys import keyed_folds, row_keys
+from laconic.data.source import Block
+from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 
 Pairs = list[tuple[Ints, Ints]]
@@ -57,6 +60,37 @@ def folds_of(
 def keys_of(rows: Training, seed: int) -> Keys:
     """Keys of the training rows that do not depend on the order of the columns."""
     return row_keys(rows.table, seed, rows.column_keys)
+
+
+@dataclass(frozen=True)
+class HashedFolds:
+    """Folds by a hash of the row's values: equal rows together, each row on its own."""
+
+    count: int
+    seed: int
+
+    def of(self, X: Table) -> Ints:
+        if self.count == 1:
+            return np.zeros(len(X), dtype=np.int64)
+        return np.asarray(row_keys(X, self.seed) % np.uint64(self.count)).astype(np.int64)
+
+    def outside(self, block: Block, fold: int) -> Block:
+        """The rows that a fold is fitted on; all of them for fold -1."""
+        if fold < 0:
+            return block
+        rows = _taken(block, self.of(block.X) != fold)
+        return Block(block.index, block.start, block.stop, *rows)
+
+    def inside(self, block: Block, fold: int) -> tuple[Table, Ints, Floats]:
+        """The rows that a fold holds out, their classes and weights."""
+        return _taken(block, self.of(block.X) == fold)
+
+
+def _taken(block: Block, chosen: NDArray[np.bool_]) -> tuple[Table, Ints, Floats]:
+    assert block.y is not None
+    assert block.weight is not None
+    rows = np.flatnonzero(chosen)
+    return block.X[rows], block.y[rows], block.weight[rows]
 
 
 def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> Pairs:

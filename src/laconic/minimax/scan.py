@@ -7,15 +7,13 @@ and one weighs the held-out risks: all folds share them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from laconic._typing import Floats, Ints
+from laconic._typing import Floats
+from laconic.core.folds import HashedFolds
 from laconic.core.solution import Solution
-from laconic.data.row_keys import row_keys
 from laconic.data.source import Block, Source, ordered_sum
 from laconic.data.tables.columns import Table
 from laconic.data.value_tables import block_tables, finished
@@ -30,37 +28,6 @@ from laconic.minimax.model import (
 )
 from laconic.minimax.profiles import BinGrid, count_each
 from laconic.minimax.tuning import MOST_VALUES
-
-
-@dataclass(frozen=True)
-class HashedFolds:
-    """Folds by a hash of the row's values: equal rows together, each row on its own."""
-
-    count: int
-    seed: int
-
-    def of(self, X: Table) -> Ints:
-        if self.count == 1:
-            return np.zeros(len(X), dtype=np.int64)
-        return np.asarray(row_keys(X, self.seed) % np.uint64(self.count)).astype(np.int64)
-
-    def outside(self, block: Block, fold: int) -> Block:
-        """The rows that a fold is fitted on; all of them for fold -1."""
-        if fold < 0:
-            return block
-        rows = _taken(block, self.of(block.X) != fold)
-        return Block(block.index, block.start, block.stop, *rows)
-
-    def inside(self, block: Block, fold: int) -> tuple[Table, Ints, Floats]:
-        """The rows that a fold holds out, their classes and weights."""
-        return _taken(block, self.of(block.X) == fold)
-
-
-def _taken(block: Block, chosen: NDArray[np.bool_]) -> tuple[Table, Ints, Floats]:
-    assert block.y is not None
-    assert block.weight is not None
-    rows = np.flatnonzero(chosen)
-    return block.X[rows], block.y[rows], block.weight[rows]
 
 
 class _Ends:

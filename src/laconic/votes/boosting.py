@@ -207,15 +207,6 @@ class WarmMaster:
         return value[: self.n], float(value[self.n]), -np.array(found.row_dual)[1:]
 
 
-def _to_enter(edges: Floats, best: int, beta: float, most: int) -> Ints:
-    """The steepest voter and those at least half as far above beta: fewer masters to solve."""
-    if not np.isfinite(beta):
-        return np.array([best])
-    above = edges - beta
-    near = np.flatnonzero(above >= 0.5 * above[best])
-    return np.asarray(near[np.argsort(-above[near], kind="stable")][:most])
-
-
 def lp_boost(
     columns: Columns,
     nu: float,
@@ -229,10 +220,13 @@ def lp_boost(
 
     max rho - Σ_i D_i xi_i subject to y_i Σ_j q_j h_j(x_i) + xi_i >= rho, Σ q = 1, q, xi >= 0, with
     D_i = weight_i/nu. When the optimum is not positive, the pair (h, -h) is optimal and the vote is
-    zero everywhere: ``details["zero_vote"]``.
+    zero everywhere: ``details["zero_vote"]``. Equal rows share one variable of the programme: where
+    its vertices tie, two rows must come to the same one as a row of weight two.
     """
-    u = columns.weight.copy()
-    master = make_master(columns.weight / nu)
+    u = columns.weight
+    distinct, group = columns.equal_rows()
+    mass = np.bincount(group, u)
+    master = make_master(mass / nu)
     entered: list[tuple[int, float]] = []
     known: set[tuple[int, float]] = set()
     beta, q = -np.inf, np.zeros(0)
@@ -246,18 +240,15 @@ def lp_boost(
         if both[best] <= beta + tol:
             why = "gap"
             break
-        new = _to_enter(both, best, beta, 1 + len(entered) // 4)
-        signs = np.where((sides == "both") & (edges[new] < 0), -1.0, 1.0)
-        pairs = zip(new.tolist(), signs.tolist(), columns.votes(new).T, strict=True)
-        fresh = [(j, sign, votes) for j, sign, votes in pairs if (j, sign) not in known]
-        if not fresh:
+        sign = 1.0 if sides != "both" or edges[best] >= 0 else -1.0
+        if (best, sign) in known:
             why = "gap" if both[best] <= beta + 1e3 * tol else "stalled"
             break
-        for j, sign, votes in fresh[: max_voters - len(entered)]:
-            entered.append((j, sign))
-            master.add(sign * columns.y * votes)
-        known.update(entered)
-        u, beta, q = master.solve()
+        known.add((best, sign))
+        entered.append((best, sign))
+        master.add(sign * (columns.y * columns.votes(np.array([best]))[:, 0])[distinct])
+        dual, beta, q = master.solve()
+        u = columns.weight * (dual / mass)[group]
     order = np.array([j for j, _ in entered], dtype=np.int64)
     weights = np.array([s for _, s in entered]) * np.maximum(q, 0.0)
     where, place = np.unique(order, return_inverse=True)

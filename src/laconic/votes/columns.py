@@ -44,6 +44,14 @@ class Columns:
     def n_rows(self) -> int:
         return self.source.n_rows
 
+    def equal_rows(self) -> tuple[Ints, Ints]:
+        """First place of each distinct (row, side), in order, and the number of each row's."""
+        rows = np.ascontiguousarray(np.column_stack([self.source.X, self.y]))
+        whole = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
+        _, first, group = np.unique(whole, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))
+        return np.sort(first), rank[group]
+
     def first_moment(self) -> Floats:
         """Mean margin a_j = mean of y h_j of every voter.
 

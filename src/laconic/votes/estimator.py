@@ -22,7 +22,7 @@ from laconic.core.contract import (
     fit_context,
     take_rows,
 )
-from laconic.core.folds import folds_of, seed_of
+from laconic.core.folds import HashedFolds, folds_of, seed_of
 from laconic.core.forms import AdditiveScore
 from laconic.core.links import probabilities, rounded_votes, vote_log_odds
 from laconic.votes.criterion import PacBayesBound, pac_bayes_bounds
@@ -148,7 +148,7 @@ class VoteClassifier(TableClassifier):
         ]
 
     def _fit_scanned(self, rows: ScannedTraining, program: Program, seed: int) -> list[FittedVote]:
-        from laconic.votes.scan import ScanFolds, fit_scanned_votes
+        from laconic.votes.scan import fit_scanned_votes
 
         calibrate = self.proba == "calibrated"
         wanted = program.compares or calibrate
@@ -162,7 +162,7 @@ class VoteClassifier(TableClassifier):
             len(self.classes_),
             self._classes_that_vote(),
             program,
-            ScanFolds(int(self.cv or 5) if wanted else 1, seed),
+            HashedFolds(int(self.cv or 5) if wanted else 1, seed),
             calibrate=calibrate,
             who=type(self).__name__,
         )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import ScannedTraining
-from laconic.data.row_keys import least_of, row_keys, scanned_content_keys
+from laconic.core.folds import HashedFolds
+from laconic.data.row_keys import least_of, scanned_content_keys
 from laconic.data.source import Block, Source
 from laconic.data.tables.columns import Table
 from laconic.data.value_tables import NumericTable, column_tables
@@ -40,24 +41,11 @@ class Heaviest:
         return max(self, other, key=lambda rows: rows.value)
 
 
-@dataclass(frozen=True)
-class ScanFolds:
-    """Folds by a hash of the row's values; one fold holds out nothing."""
-
-    count: int
-    seed: int
-
-    def of(self, X: Table) -> Ints:
-        if self.count == 1:
-            return np.zeros(len(X), dtype=np.int64)
-        return np.asarray(row_keys(X, self.seed) % np.uint64(self.count)).astype(np.int64)
-
-
 class ScannedStumps:
     """Stumps laid out on a scan: their moments by fold, and scores of votes on held-out rows."""
 
     def __init__(
-        self, voters: StumpVoters, rows: ScannedTraining, n_classes: int, folds: ScanFolds
+        self, voters: StumpVoters, rows: ScannedTraining, n_classes: int, folds: HashedFolds
     ) -> None:
         cuts, absent, order = stump_cuts(voters, rows, n_classes)
         self.laid_out = voters.laid_out(
@@ -279,7 +267,7 @@ def fit_scanned_votes(
     n_classes: int,
     classes: Sequence[int],
     program: Program,
-    folds: ScanFolds,
+    folds: HashedFolds,
     **how: Any,
 ) -> list[FittedVote]:
     """One vote for each of ``classes``, against the rest."""
