@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
 
 from laconic._typing import Floats
+from laconic.additive.fit import FittedTerm
 from laconic.core import drawing as theme
-from laconic.data.tables.axes import KnotAxis
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
+from laconic.data.tables.axes import CategoryAxis, KnotAxis, encode_column
+from laconic.data.tables.columns import Table
 
 __all__ = ["AdditivePathDisplay", "TermsDisplay"]
 
@@ -52,16 +56,26 @@ class TermsDisplay(theme.Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, terms: Sequence[int | str] | None = None, *, score: int = 0
+        cls,
+        estimator: Any,
+        terms: Sequence[int | str] | None = None,
+        *,
+        X: Any = None,
+        score: int = 0,
     ) -> TermsDisplay:
-        """Display of a fitted model, or of the additive one inside a decision layer or a choice.
+        """Display of a fitted model, or of the one inside a decision layer or a choice.
 
-        ``terms`` (places or names) picks some, by default all.
+        ``terms`` (places or names) picks some, by default all. Every model whose score is a sum of
+        terms can be drawn; those that do not remember where the training rows were (all but the
+        additive model) need rows ``X``.
         """
-        model = theme.fitted_with(estimator, "terms_")
-        names = [t.name for t in model.terms_]
+        model = theme.fitted_with(estimator, "form_")
+        while hasattr(model, "estimator_"):
+            model = theme.fitted_with(model.estimator_, "form_")
+        fitted = model.terms_ if hasattr(model, "terms_") else _terms_on(model, X)
+        names = [t.name for t in fitted]
         places = range(len(names)) if terms is None else terms
-        chosen = [model.terms_[names.index(t) if isinstance(t, str) else t] for t in places]
+        chosen = [fitted[names.index(t) if isinstance(t, str) else t] for t in places]
         last = model.classes_[-1] if len(model.classes_) == 2 else model.classes_[score]
         return cls(chosen, score, f"log-odds of {last}")
 
@@ -113,6 +127,49 @@ class TermsDisplay(theme.Display):
                 own.set_xlim(low, high)
                 own.set_xlabel(self.unit, color=theme.INK, fontsize=8)
         return self
+
+
+def _terms_on(model: Any, X: Any) -> list[FittedTerm]:
+    """The terms of a form, largest first, with the share of the rows in each slot."""
+    name = theme.name_of(model)
+    if not isinstance(model.form_, AdditiveScore):
+        raise ValueError(f"{name} is no sum of terms, so that there are no terms to draw.")
+    if X is None:
+        raise ValueError(f"{name} does not keep where its training rows were; pass some rows as X.")
+    table = model._read_rows(X)
+    found = []
+    for term in model.form_.terms:
+        if isinstance(term, RulesTerm):
+            raise ValueError(f"The terms of {name} are trees; list them with rules().")
+        spread = term.contribution(table).std(axis=0)
+        slots = _slots_of_line(term, table) if isinstance(term, LineTerm) else term
+        importance = float(np.sqrt(np.mean(spread**2)))
+        found.append(FittedTerm(slots, importance, _mass(slots, table)))
+    return sorted(found, key=lambda term: -term.importance)
+
+
+def _slots_of_line(term: LineTerm, table: Table) -> SlotTerm:
+    """A line between the least and the largest value of the rows, as a shape of two knots."""
+    x = np.asarray(table.column(table.place(term.column)), dtype=np.float64)
+    held = x[np.isfinite(x)]
+    knots = np.unique([held.min(), held.max()]) if len(held) else np.array([term.origin])
+    assert term.missing is not None
+    values = np.vstack([(knots - term.origin)[:, None] * term.slope, term.missing])
+    return SlotTerm((term.column,), (KnotAxis(knots, np.empty(0)),), values)
+
+
+def _mass(term: SlotTerm, table: Table) -> Floats:
+    """Share of the rows in each slot; a row between two knots is shared."""
+    found = np.zeros(term.values.shape[:-1])
+    ends = []
+    for axis, name in zip(term.axes, term.columns, strict=True):
+        slot, fraction = encode_column(axis, table, table.place(name))
+        after = np.minimum(slot + 1, axis.size - 1)
+        ends.append(((slot, 1.0 - fraction), (after, fraction)))
+    for corner in product(*ends):
+        places, shares = zip(*corner, strict=True)
+        np.add.at(found, places, np.prod(shares, axis=0))
+    return found / max(1, table.n_rows)
 
 
 def _scale(terms: Sequence[Any], score: int) -> tuple[float, float]:
@@ -168,7 +225,10 @@ def _draw_density(ax: Any, knots: Floats, mass: Floats) -> None:
 def _draw_bars(ax: Any, term: Any, score: int) -> None:
     axis = term.axes[0]
     seen = [k for k in range(axis.size) if term.mass[k] > 0]
-    seen.sort(key=lambda k: term.values[k, score])
+    if isinstance(axis, CategoryAxis):
+        seen.sort(key=lambda k: term.values[k, score])
+    else:  # intervals keep their order, the first on top
+        seen.reverse()
     if len(seen) > 16:  # the extremes say most; the middle is in frame()
         seen = seen[:8] + seen[-8:]
     place = np.arange(len(seen))
