@@ -11,11 +11,11 @@ from laconic import DecisionClassifier, PlainLogisticRegression
 from laconic.decide.guarantee import (
     Guarantee,
     NoThresholdError,
-    guaranteed_threshold,
     mean_p_value,
     order_of_the_promise,
     rows_needed,
 )
+from laconic.decide.threshold import guaranteed_threshold
 
 COSTS = {"fp": 1.0, "fn": 4.0}
 MATRIX = np.array([[0.0, 1.0], [4.0, 0.0]])
@@ -145,7 +145,7 @@ def test_promises_that_clash_are_said():
         ("recall<=0.9", "with >= only"),
         ("recall>=1", "strictly between 0 and 1"),
         ("luck>=0.5", "'luck' is not known"),
-        ("alarms<=0/10", "strictly between"),
+        ("alarms<=0/10", "capacity of zero"),
         ("alarms<=1/0", "cannot be read"),
         ("cost<=-1", "positive number"),
     ],
@@ -220,8 +220,8 @@ def test_the_guaranteed_threshold_leaves_python(tmp_path):
 def test_what_a_guarantee_cannot_go_with_is_said():
     X, y = rows_of(300, 2)
     cases = [
-        ({}, "which of the classes"),
-        ({"positive": "bad", "reject_cost": 0.1}, "without reject_cost"),
+        ({}, "which class is meant"),
+        ({"positive": "bad", "guarantee": "abstentions<=0.1"}, "price of abstaining"),
         ({"positive": "bad", "calibration": 1.5}, "calibration"),
         ({"positive": "bad", "guarantee": "recall>=0.999"}, "at least"),
     ]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, cast
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -37,13 +38,15 @@ from laconic.core.contract import (
 from laconic.core.decisions import class_prior, cost_matrix, positive_class
 from laconic.core.drawing import frame_of
 from laconic.core.explanation import Explanation
-from laconic.core.folds import folds_of, seed_of
+from laconic.core.folds import folds_of, held_out_rows, keys_of, seed_of
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
 from laconic.data.scan.scan import Scan
+from laconic.data.scan.survey import read_labels
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.columns import Table, has_names
 from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.promises import Wanted
 from laconic.minimax.prior_box import PriorBox
 
 
@@ -75,6 +78,16 @@ class LaconicClassifier(TableClassifier):
         needed for labels other than 0/1, -1/+1 and False/True.
     reject_cost : float, default=None
         Cost of abstaining. None: never abstain.
+    guarantee : str, Guarantee or a list of them, default=None
+        What the decisions must keep, for instance ``"recall>=0.95"``, as in
+        :class:`DecisionClassifier`; held by rows that neither the fit nor the choice has seen.
+    capacity : str or float, default=None
+        Share of cases that may be decided positive, for instance ``"100/5000"``: a guarantee too.
+    confidence : float, default=0.95
+        Of all guarantees together.
+    calibration : float, default=0.25
+        Share of the rows that hold the guarantee; groups stay together, and with times these rows
+        are the last ones.
     candidates : "auto", list of str or dict, default="auto"
         "auto" compares "additive", "additive-single", "logistic", "rules" (up to 5,000 rows),
         "kernel", "scorecard-built" and, with ``prior_bounds``, "minimax". A list names some of
@@ -134,6 +147,10 @@ class LaconicClassifier(TableClassifier):
     threshold_ : float
         Two classes: probability of ``classes_[1]`` above which it is decided.
     positive_ : class or None
+    guaranteed_ : GuaranteedThreshold, GuaranteedWeights or None
+        What the guarantee rests on.
+    n_calibration_ : int
+        Rows held out for the guarantee.
     classes_, n_features_in_, feature_names_in_
 
     Notes
@@ -172,6 +189,10 @@ class LaconicClassifier(TableClassifier):
         "prior_bounds": ["array-like", dict, None],
         "positive": "no_validation",  # type: ignore[dict-item]
         "reject_cost": [Interval(Real, 0, None, closed="left"), None],
+        "guarantee": "no_validation",  # type: ignore[dict-item]
+        "capacity": [str, Real, None],
+        "confidence": [Interval(Real, 0, 1, closed="neither")],
+        "calibration": [Interval(Real, 0, 1, closed="neither")],
         "candidates": [str, list, tuple, dict],
         "readable": ["boolean"],
         "max_size": [Interval(Real, 1, None, closed="left")],
@@ -192,6 +213,10 @@ class LaconicClassifier(TableClassifier):
         prior_bounds: Any = None,
         positive: Any = None,
         reject_cost: float | None = None,
+        guarantee: Any = None,
+        capacity: Any = None,
+        confidence: float = 0.95,
+        calibration: float = 0.25,
         candidates: Any = "auto",
         readable: bool = True,
         max_size: float = PAGE,
@@ -208,6 +233,10 @@ class LaconicClassifier(TableClassifier):
         self.prior_bounds = prior_bounds
         self.positive = positive
         self.reject_cost = reject_cost
+        self.guarantee = guarantee
+        self.capacity = capacity
+        self.confidence = confidence
+        self.calibration = calibration
         self.candidates = candidates
         self.readable = readable
         self.max_size = max_size
@@ -257,11 +286,14 @@ class LaconicClassifier(TableClassifier):
             if training.in_memory:
                 given = {"groups": groups, "time": time}
                 rows = self._rows(X, training, sample_weight, given)
+                judges, rows = self._hold_out(rows)
                 self._fit(rows, budget)
             elif groups is not None or time is not None:
                 raise ValueError("groups and time are for rows in memory; sample the scan first.")
             else:
+                judges, X = self._hold_out_of_scan(X)
                 self._fit_scan(X, budget)
+            self._promise(*judges)
         return self
 
     def _learn_columns(self, X: Any) -> Table:
@@ -303,10 +335,82 @@ class LaconicClassifier(TableClassifier):
         decided = decide(offered, race, replace(self._rule(seed), teach=False))
         self._keep(decided, race, fit_all)
 
+    def _wanted(self) -> Wanted:
+        return Wanted.read(
+            self.guarantee,
+            self.capacity,
+            self.classes_,
+            positive_class(self.classes_, self.positive),
+            reject_cost=self.reject_cost,
+            confidence=self.confidence,
+        )
+
+    @property
+    def _promises(self) -> bool:
+        return self.guarantee is not None or self.capacity is not None
+
+    def _hold_out(self, rows: Rows) -> tuple[tuple[Any, Any], Rows]:
+        """Rows that hold the guarantee, and those of the comparison and the fit."""
+        if not self._promises:
+            return (None, None), rows
+        seed, y = seed_of(self.random_state), rows.training.y
+        keys = keys_of(rows.training, seed)
+        train, judges = held_out_rows(keys, y, self.calibration, rows.groups, rows.time, seed)
+        counts = np.bincount(y[judges], minlength=len(self.classes_))
+        self._wanted().refuse_too_few(counts, "held out are")
+        part = rows.part(train)
+        if isinstance(self.cv, Integral):
+            own = folds_of(self.cv, part.training, len(train), seed, part.groups, part.time)
+            part = replace(part, folds=own)
+        return (take_rows(rows.raw, judges), self.classes_[y[judges]]), part
+
+    def _hold_out_of_scan(self, scanned: Any) -> tuple[tuple[Any, Any], Any]:
+        """The same for rows that stay where they are."""
+        if not self._promises:
+            return (None, None), scanned
+        share = min(self.calibration, CHOICE_ROWS / scanned.n_given)
+        rest, frame = scanned.hold_out(share, seed_of(self.random_state))
+        held = nw.from_native(frame, eager_only=True)
+        y = read_labels(held[scanned.target], scanned.target)
+        known = np.isin(y, self.classes_)
+        counts = np.bincount(np.searchsorted(self.classes_, y[known]), minlength=len(self.classes_))
+        self._wanted().refuse_too_few(counts, "held out are")
+        X = held.select(*scanned.columns).to_native()
+        return (take_rows(X, np.flatnonzero(known)), y[known]), rest
+
+    def _that_can_promise(self, offered: list[Candidate]) -> list[Candidate]:
+        """Rules that decide by themselves have no threshold to move."""
+        able = [own for own in offered if not (self._promises and own.decides)]
+        if not able:
+            raise ValueError(
+                f"candidates: {', '.join(own.name for own in offered)} decides by itself and can "
+                "hold no guarantee; offer a model of probabilities."
+            )
+        return able
+
+    def _promise(self, X: Any, y: Any) -> None:
+        """Hold the guarantee by rows that neither the fit nor the choice has seen."""
+        self.n_calibration_ = 0 if y is None else len(y)
+        if y is not None:
+            k = 0 if self.positive_ is None else self.classes_.tolist().index(self.positive_)
+            shares = None
+            if self.prior_bounds is not None:
+                box = PriorBox.of(self.prior_bounds, len(self.classes_), self.classes_)
+                rest = np.arange(len(box.low)) != k
+                shares = (
+                    float(max(box.low[k], 1.0 - box.high[rest].sum())),
+                    float(min(box.high[k], 1.0 - box.low[rest].sum())),
+                )
+            self.decision_.promise(self._wanted(), X, y, shares)
+            if hasattr(self.decision_, "threshold_"):
+                self.threshold_ = self.decision_.threshold_
+        self.guaranteed_ = getattr(self.decision_, "guaranteed_", None)
+
     def _fit(self, rows: Rows, budget: Budget) -> None:
         seed = seed_of(self.random_state)
         condition = self._condition(rows.training)
         offered = read_candidates(self.candidates, self._auto(condition, seed, rows.n_rows))
+        offered = self._that_can_promise(offered)
         race = self._race(rows, condition, budget).in_time(offered[0], seed)
 
         def fit_all(out: Outcome) -> Any:
@@ -328,7 +432,7 @@ class LaconicClassifier(TableClassifier):
         apart = not isinstance(self.cv, Integral) or any(v is not None for v in given.values())
         raw = X if n_given == training.n_rows else take_rows(X, training.kept)
         weighted = sample_weight is not None
-        return Rows(training, raw, weighted, self.classes_, folds, apart, counted["groups"])
+        return Rows(training, raw, weighted, self.classes_, folds, apart, **counted)
 
     def _race(self, rows: Rows, condition: OperatingCondition, budget: Budget) -> Race:
         judge = Judge(rows.training.y, rows.training.weight, condition)

@@ -42,6 +42,7 @@ class Rows:
     folds: Folds
     apart: bool = False
     groups: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -94,10 +95,10 @@ class Rows:
             kept=np.arange(len(places)),
         )
         groups = None if self.groups is None else self.groups[places]
+        time = None if self.time is None else self.time[places]
         raw = take_rows(self.raw, places) if self.raw is not None else None
-        return replace(
-            self, training=training, raw=raw, folds=self.inner_folds(places), groups=groups
-        )
+        folds = self.inner_folds(places)
+        return replace(self, training=training, raw=raw, folds=folds, groups=groups, time=time)
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,17 @@ def fit(
     drop_missing_target: Annotated[
         bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
     ] = False,
+    guarantee: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What decisions must keep: 'recall>=0.95', 'recall(NAME)>=0.9', "
+            "'precision>=0.5', 'cost<=0.2', 'false_alarms<=0.01'. Repeat it."
+        ),
+    ] = None,
+    capacity: Annotated[
+        str | None, typer.Option(help="Cases that may be decided positive: 100/5000.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of all guarantees together.")] = 0.95,
     cluster: ClusterOption = None,
     scan: ScanOption = False,
     as_json: JsonOption = False,
@@ -198,6 +209,7 @@ def fit(
     options = JobOptions(
         read_cost_words(cost, costs), positive, read_priors(prior), reject_cost,
         read_models(model), read_seconds(budget), seed, read_language(language), max_size, target,
+        tuple(guarantee or ()), capacity, confidence,
     )  # fmt: skip
     title = f"{target} in {Path(data).name}"
     if cluster is not None or scan or names_many(data):

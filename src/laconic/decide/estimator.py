@@ -30,8 +30,9 @@ from laconic.core.explanation import Explanation
 from laconic.data.row_keys import content_keys, keyed_folds, row_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.tables.columns import Schema
-from laconic.decide.guarantee import GuaranteedThreshold, guaranteed_threshold
 from laconic.decide.metadata import passed_to_fit, rows_of_metadata
+from laconic.decide.promises import Guaranteed, Wanted
+from laconic.decide.threshold import GuaranteedThreshold
 
 
 def _has(method: str) -> Callable[[DecisionClassifier], bool]:
@@ -74,9 +75,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         shares in ``y`` at fit. Say "balanced" for a model trained with
         ``class_weight="balanced"`` or on rows resampled to equal shares.
     guarantee : str, Guarantee or a list of them, default=None
-        What the decisions of two classes must keep, for instance ``"recall>=0.95"`` or
-        ``["recall>=0.9", "alarms<=100/5000"]``; see
-        :func:`laconic.decide.guarantee.guaranteed_threshold`. Of the thresholds that keep it, the
+        What the decisions must keep, for instance ``"recall>=0.95"`` or ``["recall(a)>=0.9",
+        "error<=0.05"]``; see :class:`laconic.decide.Guarantee`. Of the rules that keep it, the
         cheapest is taken. Rows that the wrapped model is not fitted on hold the promise.
     confidence : float, default=0.95
         Of the guarantee, over the draw of those rows.
@@ -102,12 +102,14 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     positive_ : class or None
         None when there are more than two classes, or when neither the labels nor ``positive`` say.
     reject_label_ : object
-    guaranteed_ : GuaranteedThreshold or None
-        The threshold that holds the guarantee, on the probability of ``positive_``, and what each
-        promise rests on.
+    guaranteed_ : GuaranteedThreshold, GuaranteedWeights or None
+        The threshold on the probability of ``positive_``, or the class weights, that hold the
+        guarantee, and what each promise rests on.
     rule_costs_ : ndarray of shape (K, K)
         Costs under which the least expected cost gives the decisions: ``cost_matrix_``, or those
-        of the guaranteed threshold.
+        of the guaranteed rule.
+    rule_reject_ : float or None
+        Least expected cost above which the rule abstains: ``reject_cost``, or the guaranteed one.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -134,7 +136,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     [-1, 0, 1]
     """
 
-    guaranteed_: GuaranteedThreshold | None
+    guaranteed_: Guaranteed | None
 
     def __init__(
         self,
@@ -226,6 +228,10 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         elif labels is not None and not self.prefit:
             passed = passed_to_fit(self, sample_weight, fit_params)
             judges = self._judges(X, labels)
+            if judges is not None:
+                classes, codes = np.unique(labels, return_inverse=True)
+                counts = np.bincount(codes[judges], minlength=len(classes))
+                self._wanted(classes).refuse_too_few(counts)
             held_out = np.zeros(len(labels)) if judges is None else judges.astype(np.float64)
             counted = (np.ones(len(labels)) if weight is None else weight) * (1.0 - held_out)
             own = weight if judges is None else counted
@@ -272,40 +278,46 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
                 "guarantee needs labelled rows in memory: give y, or fit from a scan first and "
                 "then use prefit=True with rows that the fit has not seen."
             )
-        if len(self.classes_) != 2 or self.reject_cost is not None:
-            raise ValueError(
-                "guarantee is for two classes and without reject_cost; for more classes see "
-                "laconic.decide.sets.prediction_sets."
-            )
-        if self.positive_ is None:
-            raise ValueError(
-                f"guarantee: which of the classes {self.classes_.tolist()} is positive? Give "
-                "positive=."
-            )
+        wanted = self._wanted(self.classes_)
         judges = np.ones(len(labels), dtype=bool) if self.prefit else self._judges(X, labels)
         assert judges is not None
         if weight is not None:
             judges = judges & (weight > 0)
-        rows = np.flatnonzero(judges)
-        place = self.classes_.tolist().index(self.positive_)
-        order = [1 - place, place]
-        found = guaranteed_threshold(
-            self.predict_proba(take_rows(X, rows))[:, place],
-            labels[rows] == self.positive_,
+        self.promise(wanted, take_rows(X, np.flatnonzero(judges)), labels[judges])
+
+    def _wanted(self, classes: NDArray[Any]) -> Wanted:
+        return Wanted.read(
             self.guarantee,
-            costs=self.cost_matrix_[np.ix_(order, order)],
+            None,
+            classes,
+            positive_class(classes, self.positive),
+            reject_cost=self.reject_cost,
             confidence=self.confidence,
         )
-        self.hold(found)
 
-    def hold(self, found: GuaranteedThreshold) -> None:
-        """Decide by a threshold that holds promises from now on."""
+    def promise(
+        self, wanted: Wanted, X: Any, y: Any, shares: tuple[float, float] | None = None
+    ) -> None:
+        """Hold promises from now on, by rows that neither the fit nor its choice has seen.
+
+        ``shares``: of the positive class where the model is used; None: those of ``prior``, else
+        of the rows.
+        """
+        if shares is None and self.prior_ is not None:
+            k = 0 if self.positive_ is None else self.classes_.tolist().index(self.positive_)
+            shares = (float(self.prior_[k]),) * 2
+        self.hold(wanted.found(self.predict_proba(X), np.asarray(y), self.cost_matrix_, shares))
+
+    def hold(self, found: Guaranteed) -> None:
+        """Decide by a rule that holds promises from now on."""
         self.guaranteed_ = found
-        place = self.classes_.tolist().index(self.positive_)
-        self.rule_costs_ = np.zeros((2, 2))
-        self.rule_costs_[place, 1 - place] = 1.0 - found.threshold
-        self.rule_costs_[1 - place, place] = found.threshold
-        self.threshold_ = decision_threshold(self.rule_costs_)
+        if isinstance(found, GuaranteedThreshold):
+            place = self.classes_.tolist().index(self.positive_)
+            self.rule_costs_ = found.rule_costs(place)
+        else:
+            self.rule_costs_, self.rule_reject_ = found.rule_costs(self.cost_matrix_), found.reject
+        if len(self.classes_) == 2:
+            self.threshold_ = decision_threshold(self.rule_costs_)
 
     @by_blocks
     def predict_proba(self, X: Any, *, prior: Any = None) -> Floats:
@@ -364,14 +376,20 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         check_is_fitted(self, "estimator_")
         if getattr(self.estimator_, "decides", False):
             return self._own_decisions(X, costs, prior)
-        if costs is None and self.guaranteed_ is not None:
-            per_decision = expected_costs(self.predict_proba(X, prior=prior), self.rule_costs_)
+        if self.guaranteed_ is not None and (costs is not None or prior is not None):
+            raise ValueError(
+                "costs and prior of one call would break the guarantee of this model; fit it for "
+                "them, or adopt the prior (laconic.adopt)."
+            )
+        reject = self.rule_reject_
+        if self.guaranteed_ is not None:
+            per_decision = expected_costs(self.predict_proba(X), self.rule_costs_)
         else:
             per_decision = self.expected_costs(X, costs=costs, prior=prior)
         decisions: NDArray[Any] = self.classes_[per_decision.argmin(axis=1)]
-        if self.reject_cost is None:
+        if reject is None:
             return decisions
-        abstain = per_decision.min(axis=1) > self.reject_cost
+        abstain = per_decision.min(axis=1) > reject
         return _mark(decisions, abstain, self.reject_label_)
 
     @by_blocks
@@ -437,7 +455,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.positive_ = positive_class(self.classes_, self.positive)
         self.cost_matrix_ = cost_matrix(self.costs, self.classes_, positive=self.positive)
         self.guaranteed_ = None
-        self.rule_costs_ = self.cost_matrix_
+        self.rule_costs_, self.rule_reject_ = self.cost_matrix_, self.reject_cost
         self.prior_ = None if self.prior is None else self._shares(self.prior, "prior")
         if self.prior_ is not None:
             correct_prior(np.ones((1, len(self.classes_))), self._known_train_prior(), self.prior_)

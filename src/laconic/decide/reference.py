@@ -7,6 +7,7 @@ was), columns by class in a few bins (intervals, the commonest texts, missing, a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.decisions import class_codes, expected_costs
+from laconic.core.decisions import (
+    class_codes,
+    correct_prior,
+    decision_threshold,
+    expected_costs,
+)
 from laconic.data.tables.columns import Table
+from laconic.decide.threshold import GuaranteedThreshold
 
 SCORE_BINS = 8
 """Quantiles of each class that cut the score: twice as many gain nothing on 2,000 rows."""
@@ -210,18 +217,43 @@ def reference_of(model: Any, X: Any, y: Any) -> Reference:
 
 
 def decisions_of(model: Any, raw: Floats, prior: Floats | None = None) -> Ints:
-    """Decisions as positions, -1 for an abstention, from the inner model's probabilities."""
-    from laconic.core.decisions import correct_prior
+    """Decisions as positions, -1 for an abstention, from the inner model's probabilities.
 
-    deployed = model.prior_ if prior is None else prior
+    For another ``prior`` they are those of the model that adopts it, promises kept.
+    """
+    model = model if prior is None else adopting(model, prior)
     proba = raw
-    if deployed is not None and model.train_prior_ is not None:
-        proba = correct_prior(raw, model.train_prior_, deployed)
+    if model.prior_ is not None and model.train_prior_ is not None:
+        proba = correct_prior(raw, model.train_prior_, model.prior_)
     paid = expected_costs(proba, model.rule_costs_)
     decided = paid.argmin(axis=1)
-    if model.reject_cost is not None:
-        decided = np.where(paid.min(axis=1) > model.reject_cost, -1, decided)
+    if model.rule_reject_ is not None:
+        decided = np.where(paid.min(axis=1) > model.rule_reject_, -1, decided)
     return np.asarray(decided, dtype=np.int64)
+
+
+def adopting(model: Any, prior: Floats) -> Any:
+    """A copy of a fitted DecisionClassifier that decides for another class mix.
+
+    A promise within a class stays: its threshold moves with the odds. One that depends on the mix
+    is promised no longer.
+    """
+    found = copy(model)
+    old = model.train_prior_ if model.prior_ is None else model.prior_
+    found.prior = found.prior_ = np.asarray(prior, dtype=np.float64)
+    held = model.guaranteed_
+    if isinstance(held, GuaranteedThreshold):
+        k = model.classes_.tolist().index(model.positive_)
+        ends = (old[k], old[1 - k], prior[k], prior[1 - k])
+        if min(ends) <= 0.0:
+            raise ValueError("A guaranteed threshold needs a share above zero of both classes.")
+        factor = prior[k] * old[1 - k] / (prior[1 - k] * old[k])
+        order = [1 - k, k]
+        cheapest = decision_threshold(model.cost_matrix_[np.ix_(order, order)])
+        found.hold(held.for_mix(float(factor), cheapest))
+    elif held is not None:
+        found.hold(held.for_mix(np.asarray(prior) / old))
+    return found
 
 
 def _score(proba: Floats) -> Floats:

@@ -29,8 +29,8 @@ from laconic.data.reading.reading import Reading
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import MISSING
 from laconic.decide.estimator import DecisionClassifier
-from laconic.decide.guarantee import GuaranteedThreshold
-from laconic.decide.reference import Reference, decisions_of
+from laconic.decide.promises import guaranteed_from_dict
+from laconic.decide.reference import Reference, adopting, decisions_of
 from laconic.export.atomic import write_atomically
 from laconic.kernel.rank_kernel import RankedKernel
 from laconic.linear.form import LinearScore
@@ -137,7 +137,9 @@ def save(
     }
     if decision.guaranteed_ is not None:
         content["guarantee"] = decision.guaranteed_.to_dict()
-    if decision.guaranteed_ is not None or decision.positive is not None:
+    if decision.positive_ is not None and (
+        decision.guaranteed_ is not None or decision.positive is not None
+    ):
         content["positive"] = _plain(decision.positive_)
     if isinstance(schema.reading, Reading):
         content["reading"] = schema.reading.to_dict()
@@ -308,8 +310,9 @@ def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
         model = _decision(content["decision"], inner, content.get("positive"))
     with _part(file, "guarantee"):
         if "guarantee" in content:
-            classes.tolist().index(content["positive"])  # a promise is about a class
-            model.hold(GuaranteedThreshold.from_dict(content["guarantee"]))
+            if "weights" not in content["guarantee"]:
+                classes.tolist().index(content["positive"])  # a promise is about a class
+            model.hold(guaranteed_from_dict(content["guarantee"]))
     with _part(file, "reference"):
         if "reference" in content:
             model.reference_ = Reference.from_dict(content["reference"])
@@ -339,8 +342,11 @@ def adopt(path: str | Path, out: str | Path, *, prior: Any) -> None:
         )
     shares = class_prior(prior, model.classes_)
     past = {"digest": content["digest"], "prior": content["decision"]["prior"]}
-    content["history"] = [*content.get("history", []), past]
     content["decision"] = {**content["decision"], "prior": shares.tolist()}
+    if model.guaranteed_ is not None:
+        past["guarantee"] = content["guarantee"]
+        content["guarantee"] = adopting(model, shares).guaranteed_.to_dict()
+    content["history"] = [*content.get("history", []), past]
     if "reference" in content:  # what would have been decided, cell by cell
         known = model.reference_
         decided = decisions_of(model, known.proba, shares)

@@ -251,7 +251,7 @@ def _rule_of(decision: DecisionClassifier) -> DecisionRule:
         costs=np.asarray(decision.rule_costs_, dtype=np.float64),
         train_prior=decision.train_prior_,
         prior=decision.prior_,
-        reject_cost=float(decision.reject_cost) if rejects else None,  # type: ignore[arg-type]
+        reject_cost=float(decision.rule_reject_) if rejects else None,  # type: ignore[arg-type]
         reject_label=_plain(decision.reject_label_) if rejects else None,
     )
 

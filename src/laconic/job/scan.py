@@ -88,7 +88,7 @@ def _fit_and_write(
         y[known],
         problem.costs,
         positive=classes[problem.place],
-        n_train=training.n_rows,
+        n_train=training.n_rows - model.n_calibration_,
         comparison=model.comparison_,
         baseline=baseline,
         seed=options.seed,

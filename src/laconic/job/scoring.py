@@ -139,9 +139,9 @@ def decide(model: DecisionClassifier, rows: Any) -> tuple[NDArray[np.float64], N
     proba = model.predict_proba(rows)
     costs = expected_costs(proba, model.rule_costs_)
     decided: NDArray[Any] = model.classes_[costs.argmin(axis=1)]
-    if model.reject_cost is not None:
+    if model.rule_reject_ is not None:
         decided = decided.astype(object)
-        decided[costs.min(axis=1) > model.reject_cost] = model.reject_label_
+        decided[costs.min(axis=1) > model.rule_reject_] = model.reject_label_
     return proba, decided
 
 

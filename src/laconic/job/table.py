@@ -52,6 +52,9 @@ class JobOptions:
     max_size: float | None = None
     target: str = ""
     """Name of the column of classes, for classes that say nothing without it: 0 and 1."""
+    guarantee: tuple[str, ...] = ()
+    capacity: str | None = None
+    confidence: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,9 @@ def classifier_of(
         prior=problem.prior,
         positive=problem.positive if len(problem.classes) == 2 else None,
         reject_cost=options.reject_cost,
+        guarantee=list(options.guarantee) or None,
+        capacity=options.capacity,
+        confidence=options.confidence,
         candidates=options.candidates,
         max_size=PAGE if options.max_size is None else options.max_size,
         time_budget=options.budget,
@@ -145,7 +151,7 @@ def _fit_and_report(
         label[test],
         problem.costs,
         positive=problem.positive,
-        n_train=len(train),
+        n_train=len(train) - model.n_calibration_,
         comparison=model.comparison_,
         baseline=baseline,
         seed=options.seed,

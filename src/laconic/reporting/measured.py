@@ -134,8 +134,8 @@ def _measure_probabilities(
     paid = expected_costs(proba, model.rule_costs_ if own_rule else matrix)
     forced = paid.argmin(axis=1)
     decided = forced
-    if model.reject_cost is not None:
-        decided = np.where(paid.min(axis=1) > model.reject_cost, ABSTAINED, forced)
+    if model.rule_reject_ is not None:
+        decided = np.where(paid.min(axis=1) > model.rule_reject_, ABSTAINED, forced)
     return Measured(
         np.asarray(model.classes_).tolist(),
         truth,

@@ -31,9 +31,12 @@ class HeldRows:
 
     share: float
     seed: int
+    after: float = 0.0
+    """Rows drawn below are held out already, for something else."""
 
     def among(self, start: int, stop: int) -> NDArray[np.bool_]:
-        return np.asarray(number_draws(start, stop, self.seed) < self.share)
+        drawn = number_draws(start, stop, self.seed)
+        return np.asarray((drawn >= self.after) & (drawn < self.share))
 
 
 @dataclass(frozen=True)

@@ -200,12 +200,19 @@ class Scan:
     def hold_out(self, share: float, seed: int = 0) -> tuple[Scan, Any]:
         """A scan of the other rows, and a frame of ``share`` of the rows: one pass.
 
-        The rows are drawn by their number, so that any worker draws the same ones.
+        The rows are drawn by their number, so that any worker draws the same ones. Rows that were
+        held out before stay out, and the share is one of the others.
         """
-        held = HeldRows(share, seed)
+        before = self._plan.held
+        if before is None:
+            held = HeldRows(share, seed)
+        else:
+            reach = before.share + share * (1.0 - before.share)
+            held = HeldRows(reach, before.seed, before.share)
         names = [*self.columns, *(n for n in (self.target, self._plan.weight) if n is not None)]
         parts = list(self._over(HeldRun(self._plan, held, tuple(names))))
-        plan = replace(self._plan, held=held, token=uuid.uuid4().hex)
+        out = replace(held, after=0.0)
+        plan = replace(self._plan, held=out, token=uuid.uuid4().hex)
         rest = Scan(plan, self._engine)
         rest.on_run = self.on_run
         return rest, nw.concat(

@@ -1,0 +1,116 @@
+"""Promises of a decision rule: which method holds them, and whether the rows can be enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic._typing import Floats, Ints
+from laconic.decide.guarantee import Guarantee, check_confidence, read_guarantees
+from laconic.decide.threshold import (
+    GuaranteedThreshold,
+    enough_for_threshold,
+    guaranteed_threshold,
+)
+from laconic.decide.weights import (
+    GuaranteedWeights,
+    enough_for_weights,
+    guaranteed_weights,
+    with_classes,
+)
+
+Guaranteed = GuaranteedThreshold | GuaranteedWeights
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of the decisions about some classes.
+
+    One threshold holds the promises about the positive one of two classes; several classes,
+    promises about the other one, and rules that abstain need class weights.
+    """
+
+    asked: list[Guarantee]
+    classes: NDArray[Any]
+    positive: Any
+    reject_cost: float | None
+    confidence: float
+
+    @classmethod
+    def read(
+        cls,
+        given: Any,
+        capacity: Any,
+        classes: NDArray[Any],
+        positive: Any,
+        *,
+        reject_cost: float | None = None,
+        confidence: float = 0.95,
+    ) -> Wanted:
+        """Check the wishes against the classes."""
+        asked = read_guarantees(given, capacity)
+        check_confidence(confidence)
+        found = cls(asked, classes, positive, reject_cost, confidence)
+        if not found.by_threshold or positive is None:
+            with_classes(asked, classes.tolist(), positive, reject_cost)
+        return found
+
+    @property
+    def by_threshold(self) -> bool:
+        named = [one for one in self.asked if one.of not in (None, str(self.positive))]
+        other = any(one.measure in ("error", "abstentions") for one in self.asked)
+        return len(self.classes) == 2 and self.reject_cost is None and not named and not other
+
+    def refuse_too_few(self, class_rows: Ints, have: str = "here are") -> None:
+        """An error that says how many rows are needed, before hours of fitting."""
+        if self.by_threshold:
+            place = self.classes.tolist().index(self.positive)
+            counts = int(class_rows[place]), int(class_rows[1 - place])
+            enough_for_threshold(self.asked, *counts, self.confidence, have)
+            return
+        asked = with_classes(self.asked, self.classes.tolist(), self.positive, self.reject_cost)
+        enough_for_weights(asked, class_rows // 2, self.confidence, f"half of those {have}")
+
+    def found(
+        self,
+        proba: Floats,
+        y: NDArray[Any],
+        costs: Floats,
+        shares: tuple[float, float] | None = None,
+    ) -> Guaranteed:
+        """The cheapest rule that keeps every promise, from rows that chose nothing."""
+        if not self.by_threshold:
+            if shares is not None and any(one.measure != "recall" for one in self.asked):
+                raise ValueError(
+                    "guarantee: with prior or prior_bounds, several classes or a rule that "
+                    "abstains can promise recall(NAME) only; other measures need rows of that mix."
+                )
+            return guaranteed_weights(
+                proba,
+                y,
+                self.asked,
+                classes=self.classes,
+                costs=costs,
+                reject_cost=self.reject_cost,
+                positive=self.positive,
+                confidence=self.confidence,
+            )
+        place = self.classes.tolist().index(self.positive)
+        order = [1 - place, place]
+        return guaranteed_threshold(
+            proba[:, place],
+            np.asarray(y == self.positive),
+            self.asked,
+            costs=costs[np.ix_(order, order)],
+            confidence=self.confidence,
+            shares=shares,
+        )
+
+
+def guaranteed_from_dict(data: Any) -> Guaranteed:
+    """What a model file holds."""
+    kind = GuaranteedWeights if "weights" in data else GuaranteedThreshold
+    return kind.from_dict(data)

@@ -1,0 +1,9 @@
+"""Tuned numbers of the decision layer, each with the sentence why."""
+
+MARGINS = (4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5)
+"""Standard errors by which a learned rule keeps its levels, the most cautious first: at 4 the first
+test of the sequence passes unless the levels cannot be kept, and below 0.5 none passes."""
+STEPS = (-2.0, -1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0, 2.0)
+"""Moves of the logarithm of a class weight: factors from 1.1 to 7.4."""
+SWEEPS = 8
+"""Passes of the coordinate search; three classes end after three to five."""
