@@ -22,12 +22,9 @@ from laconic.core.decisions import (
     expected_costs,
 )
 from laconic.data.tables.columns import Table
+from laconic.decide.recalibration import Recalibration
 from laconic.decide.threshold import GuaranteedThreshold
-
-SCORE_BINS = 8
-"""Quantiles of each class that cut the score: twice as many gain nothing on 2,000 rows."""
-COLUMN_BINS = 10
-MOST_TEXTS = 20
+from laconic.decide.tuning import COLUMN_BINS, MOST_TEXTS, SCORE_BINS
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,8 @@ class Reference:
     """
 
     edges: Floats
-    """Cuts of the score: the probability of the last of two classes, else the largest one."""
+    """Cuts of the score: the probability of the last of two classes; of more, the largest one, in
+    a range of its own for each class that it may belong to."""
     decisions: Ints
     """What was decided in each cell; -1 for an abstention."""
     bins: Ints
@@ -96,6 +94,8 @@ class Reference:
     proba: Floats
     """(cells, classes): mean probabilities of the model, before any correction."""
     columns: tuple[ColumnReference, ...] = ()
+    recalibration: Recalibration | None = None
+    """How the probabilities are best read for the class mix of new rows."""
 
     @classmethod
     def of_scores(
@@ -108,9 +108,14 @@ class Reference:
     ) -> Reference:
         """Bins that separate the classes, cut further where decisions change inside one."""
         score = _score(proba)
-        levels = np.linspace(0.0, 1.0, SCORE_BINS + 1)[1:-1]
-        groups = [score[codes == k] for k in range(n_classes)] if n_classes == 2 else [score]
+        # of many classes fewer quantiles each: every bin costs rows of every class
+        parts = SCORE_BINS if n_classes == 2 else max(round(2 * SCORE_BINS / n_classes), 1)
+        levels = np.linspace(0.0, 1.0, parts + 1)[1:-1]
+        group = codes if n_classes == 2 else proba.argmax(axis=1)
+        groups = [score[group == k] for k in range(n_classes)]
         cuts = [np.quantile(own, levels) for own in groups if len(own)]
+        if n_classes > 2:
+            cuts.append(2.0 * np.arange(1, n_classes) - 0.5)  # between the ranges of the classes
         edges = np.unique(np.concatenate(cuts))
         n_bins = len(edges) + 1
         flat = (decided + 1) * n_bins + np.searchsorted(edges, score, "left")
@@ -120,16 +125,16 @@ class Reference:
         means = np.zeros((len(used), n_classes))
         np.add.at(means, cell, proba)
         means /= counts.sum(axis=0)[:, None]
-        return cls(edges, used // n_bins - 1, used % n_bins, counts, means, columns)
+        again = Recalibration.of(proba, codes)
+        return cls(edges, used // n_bins - 1, used % n_bins, counts, means, columns, again)
 
     @property
     def n_bins(self) -> int:
         return len(self.edges) + 1
 
-    def bin_counts(self, proba: Floats) -> Floats:
-        """How many rows have their score in each bin."""
-        inside = np.searchsorted(self.edges, _score(proba), "left")
-        return np.bincount(inside, minlength=self.n_bins).astype(np.float64)
+    def bins_of(self, proba: Floats) -> Ints:
+        """The bin of the score of every row."""
+        return np.searchsorted(self.edges, _score(proba), "left")
 
     def by_bin(self, counts: Floats) -> Floats:
         """Counts of cells, (.., cells), added up to bins."""
@@ -153,6 +158,7 @@ class Reference:
                 }
                 for column in self.columns
             ],
+            "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
         }
 
     @classmethod
@@ -173,6 +179,9 @@ class Reference:
             _numbers(data["counts"], "counts"),
             _numbers(data["proba"], "proba"),
             columns,
+            None
+            if data.get("recalibration") is None
+            else Recalibration.from_dict(data["recalibration"], len(data["counts"])),
         )
         found._check()
         return found
@@ -257,7 +266,9 @@ def adopting(model: Any, prior: Floats) -> Any:
 
 
 def _score(proba: Floats) -> Floats:
-    return proba[:, 1] if proba.shape[1] == 2 else proba.max(axis=1)
+    if proba.shape[1] == 2:
+        return proba[:, 1]
+    return np.asarray(2.0 * proba.argmax(axis=1) + proba.max(axis=1))
 
 
 def _column_reference(table: Table, j: int, codes: Ints, n_classes: int) -> ColumnReference:

@@ -14,15 +14,14 @@ the mix alone explains the new counts is judged against the same draws.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
 
 from laconic._typing import Floats
+from laconic.watching.tuning import DRAWS
 
-DRAWS = 400
-"""Redraws behind an interval; its ends then move by a tenth of its width from seed to seed."""
 _STEPS = 400
 _SMOOTH = 0.5
 
@@ -34,12 +33,18 @@ class MixEstimate:
     prior: Floats
     low: Floats
     high: Floats
+    by_cells: Floats
+    """The likeliest shares by the cells alone, around which the draws lie."""
     draws: Floats
     """(draws, classes): redrawn shares, for what follows from them."""
     redrawn: Floats
     """(draws, classes, cells): the redrawn reference behind them."""
     p_value: float
     """Of "only the mix moved": small when the scores of some class fall elsewhere now."""
+
+    def told_by(self, prior: Floats) -> MixEstimate:
+        """The same with another best guess, drawn into the intervals where it lies outside."""
+        return replace(self, prior=np.clip(prior, self.low, self.high))
 
 
 def cell_shares(counts: Floats) -> Floats:
@@ -126,7 +131,7 @@ def estimate_mix(
     low, high = np.quantile(draws, [tail, 1.0 - tail], axis=0)
     p_value = _fit_p_value(draw, known, seen, prior)
     low, high = np.minimum(low, prior), np.maximum(high, prior)
-    return MixEstimate(prior, low, high, draws, redrawn, p_value)
+    return MixEstimate(prior, low, high, prior, draws, redrawn, p_value)
 
 
 def _redrawn(draw: np.random.Generator, reference: Floats) -> Floats:

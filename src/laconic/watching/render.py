@@ -28,6 +28,9 @@ def _verdict(found: Watched) -> str:
         return (
             f"Alarm: the costs paid left their band after {found.labelled['alarm_at']:,} of {rows}."
         )
+    for one in (found.labelled or {}).get("promises", ()):
+        if one["alarm_at"] is not None:
+            return f"Alarm: {one['promise']} is broken since row {one['alarm_at']:,} of {rows}."
     if not found.mix_explains:
         return (
             f"Alarm: on these {rows} some class scores otherwise than it did; a new class mix "
@@ -68,6 +71,12 @@ def _cost(found: Watched) -> list[str]:
             f"Labels of {told['rows']:,} rows: they cost {told['cost']:.4g} a case; the band ends "
             f"at {told['band']:.4g}."
         )
+        lines += [
+            f"Promised {one['promise']}: the labels of {one['rows']:,} rows show "
+            f"{one['measured']:.4g}."
+            for one in told["promises"]
+            if one["measured"] is not None
+        ]
     return lines
 
 

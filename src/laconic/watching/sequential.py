@@ -12,12 +12,14 @@ Waudby-Smith and Ramdas 2024). The bets follow the mean and variance seen so far
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from laconic._typing import Floats
+
+_BLOCK = 65_536
 
 
 @dataclass
@@ -34,11 +36,11 @@ class MeanWatch:
     low: float
     high: float
     doubt: float = 0.05
-    wealth: list[float] = field(default_factory=list)
-    """Logarithm of the wealth after every value."""
+    _log_wealth: float = 0.0
     _sum: float = 0.5
     _squares: float = 0.25
     _n: int = 1
+    _alarm: int | None = None
 
     def __post_init__(self) -> None:
         if not self.low <= self.bound < self.high:
@@ -47,24 +49,30 @@ class MeanWatch:
 
     def add(self, values: ArrayLike) -> None:
         """Take values in the order in which they came."""
-        m = (self.bound - self.low) / (self.high - self.low)
         scaled: Floats = (np.asarray(values, dtype=np.float64) - self.low) / (self.high - self.low)
         if scaled.size and not (scaled.min() >= 0.0 and scaled.max() <= 1.0):
             raise ValueError(f"values must lie between {self.low:g} and {self.high:g}.")
-        last = self.wealth[-1] if self.wealth else 0.0
-        for x in scaled.tolist():
-            mean = self._sum / self._n
-            spread = max(self._squares / self._n, 1e-4)
-            ahead = mean - m
-            # at most half of what could be lost at once
-            bet = min(max(ahead / (spread + ahead * ahead), 0.0), 0.5 / max(m, 1e-3))
-            last += float(np.log1p(bet * (x - m)))
-            self.wealth.append(last)
-            self._n += 1
-            self._sum += x
-            self._squares += (x - self._sum / self._n) ** 2
+        for start in range(0, len(scaled), _BLOCK):
+            self._add_block(scaled[start : start + _BLOCK])
+
+    def _add_block(self, x: Floats) -> None:
+        m = (self.bound - self.low) / (self.high - self.low)
+        n = self._n + np.arange(len(x) + 1)
+        sums = self._sum + np.concatenate([[0.0], np.cumsum(x)])
+        away = (x - sums[1:] / n[1:]) ** 2
+        squares = self._squares + np.concatenate([[0.0], np.cumsum(away)])
+        # a bet knows the values before it only
+        ahead = sums[:-1] / n[:-1] - m
+        spread = np.maximum(squares[:-1] / n[:-1], 1e-4)
+        # at most half of what could be lost at once
+        bet = np.clip(ahead / (spread + ahead**2), 0.0, 0.5 / max(m, 1e-3))
+        wealth = self._log_wealth + np.cumsum(np.log1p(bet * (x - m)))
+        above = np.flatnonzero(wealth >= np.log(1.0 / self.doubt))
+        if self._alarm is None and len(above):
+            self._alarm = self._n + int(above[0])
+        self._log_wealth, self._n = float(wealth[-1]), int(n[-1])
+        self._sum, self._squares = float(sums[-1]), float(squares[-1])
 
     def alarm_at(self) -> int | None:
         """The first value after which the doubt is used up, counted from 1; None for never."""
-        above = np.flatnonzero(np.array(self.wealth) >= np.log(1.0 / self.doubt))
-        return int(above[0]) + 1 if len(above) else None
+        return self._alarm

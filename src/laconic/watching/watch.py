@@ -7,31 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from laconic._typing import Floats, Ints
 from laconic.core.decisions import class_codes
 from laconic.data.tables.columns import Table
 from laconic.decide.reference import ColumnReference, Reference, decisions_of, reference_of
-from laconic.watching.mix import MixEstimate, cell_shares, estimate_mix
-from laconic.watching.sequential import MeanWatch
-
-ALARM = 0.03
-"""Chance of an alarm when only the mix moved, half for the scores and half for all columns. The
-tests are approximate: in simulations this gives three to five alarms in a hundred."""
-
-
-@dataclass(frozen=True)
-class MovedColumn:
-    """A column whose cells fall otherwise than the new class mix explains."""
-
-    name: str
-    p_value: float
-    """Corrected for looking at all columns (Holm)."""
-    largest: str
-    """The bin that moved most, with its shares then and now."""
-    before: float
-    now: float
+from laconic.decide.shift import estimate_prior
+from laconic.watching.columns import MovedColumn, moved_columns
+from laconic.watching.labelled import Labels, watch_labels
+from laconic.watching.mix import MixEstimate, estimate_mix
+from laconic.watching.tuning import (
+    ALARM,
+    COLUMNS,
+    KEPT_ROWS,
+    LABELLED,
+    SCORES,
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +47,7 @@ class Watched:
     @property
     def mix_explains(self) -> bool:
         """Whether a moved class mix alone explains the scores."""
-        return self.mix.p_value >= ALARM / 2
+        return self.mix.p_value >= SCORES * _unlabelled(self.labelled is not None)
 
     @property
     def mix_moved(self) -> bool:
@@ -66,9 +57,9 @@ class Watched:
 
     @property
     def alarm(self) -> bool:
-        """Something other than the class mix has moved, or labels show that the cost has."""
-        costly = self.labelled is not None and self.labelled["alarm_at"] is not None
-        return not self.mix_explains or bool(self.moved) or costly
+        """Something other than the class mix has moved, or labels show a cost or promise broken."""
+        broken = self.labelled is not None and self.labelled["alarm"]
+        return not self.mix_explains or bool(self.moved) or broken
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts and lists."""
@@ -109,28 +100,41 @@ class Watched:
 
 
 class Counter:
-    """Counts of the new rows, chunk after chunk: the memory does not grow with them."""
+    """Counts of the new rows, chunk after chunk: the memory does not grow with them.
+
+    Labels, whose order matters to the test, take a byte a row.
+    """
 
     def __init__(self, model: Any, reference: Reference) -> None:
         self.model, self.reference = model, reference
         self.n_rows = 0
         self.seen = np.zeros(reference.n_bins)
+        self.sums = np.zeros((reference.n_bins, len(model.classes_)))
+        """Probabilities added up over the rows of each bin."""
+        self.kept: list[Floats] = []
+        """Probabilities of all rows while these are few."""
         self.columns = [np.zeros(one.n_bins) for one in reference.columns]
         self.unseen: dict[str, int] = {}
-        self.costs: list[Floats] = []
+        self.labels = Labels(len(model.classes_))
 
     def add(self, X: Any, y: Any = None) -> None:
         """Count some rows."""
         inner = self.model.estimator_
         table: Table = inner._read_rows(X)
-        raw = np.asarray(inner.predict_proba(X), dtype=np.float64)
+        # read once: a form takes the table as it is
+        raw = np.asarray(inner.predict_proba(table), dtype=np.float64)
         self.n_rows += len(raw)
-        self.seen += self.reference.bin_counts(raw)
+        self.kept = [*self.kept, raw] if self.n_rows <= KEPT_ROWS else []
+        place = self.reference.bins_of(raw)
+        self.seen += np.bincount(place, minlength=len(self.seen))
+        for k, own in enumerate(raw.T):
+            self.sums[:, k] += np.bincount(place, own, minlength=len(self.seen))
         for one, counts in zip(self.reference.columns, self.columns, strict=True):
             counts += np.bincount(one.bins(table), minlength=one.n_bins)
             self._count_unseen(one, table)
         if y is not None:
-            self.costs.append(self._paid(decisions_of(self.model, raw), np.asarray(y)))
+            codes = class_codes(np.asarray(y), self.model.classes_, "labels")
+            self.labels.add(codes, decisions_of(self.model, raw))
 
     def _count_unseen(self, one: ColumnReference, table: Table) -> None:
         j = table.place(one.name)
@@ -139,12 +143,19 @@ class Counter:
             if new:
                 self.unseen[one.name] = self.unseen.get(one.name, 0) + new
 
-    def _paid(self, decided: Ints, y: Any) -> Floats:
-        codes = class_codes(y, self.model.classes_, "labels")
-        paid = self.model.cost_matrix_[codes, np.maximum(decided, 0)]
-        if self.model.reject_cost is not None:
-            paid = np.where(decided < 0, self.model.reject_cost, paid)
-        return np.asarray(paid)
+    def likeliest_mix(self) -> Floats | None:
+        """By the probabilities themselves, recalibrated where the reference asks for it."""
+        again = self.reference.recalibration
+        prior = self.model.train_prior_ if again is None or again.prior is None else again.prior
+        if prior is None or not (prior > 0).all():
+            return None
+        if self.kept:
+            proba, weight = np.vstack(self.kept), None
+        else:
+            used = self.seen > 0
+            proba, weight = self.sums[used] / self.seen[used, None], self.seen[used]
+        proba = proba if again is None else again.apply(proba)
+        return np.asarray(estimate_prior(proba, prior, sample_weight=weight, tol=1e-6).point)
 
 
 def watch(
@@ -206,6 +217,8 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
     mix = estimate_mix(
         known.counts, counter.seen, by_bin=known.by_bin, confidence=confidence, seed=seed
     )
+    best = counter.likeliest_mix()
+    mix = mix if best is None else mix.told_by(best)
     rows = known.counts.sum(axis=1)
     base = rows / rows.sum()
     risks = _risks_of(model, known.counts, known.decisions)
@@ -224,10 +237,17 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
         float(base @ risks),
         float(mix.prior @ _risks_of(model, known.counts, adopted)),
         _cautious(model, known, mix),
-        _moved_columns(counter, mix),
+        moved_columns(
+            known.columns, counter.columns, mix, COLUMNS * _unlabelled(bool(counter.labels))
+        ),
         counter.unseen,
-        _labelled(counter, float(high)),
+        watch_labels(model, counter.labels, float(high), ALARM * LABELLED),
     )
+
+
+def _unlabelled(labelled: bool) -> float:
+    """The chance of a false alarm that the tests without labels share."""
+    return ALARM * (1.0 - LABELLED) if labelled else ALARM
 
 
 def reference_for(model: Any, given: Any = None) -> Reference:
@@ -281,59 +301,3 @@ def _between(mix: MixEstimate, side: Floats) -> Floats:
     if rest == 0:
         prior[:-1] = (1.0 - side[-1]) / len(prior[:-1])
     return prior
-
-
-def _moved_columns(counter: Counter, mix: MixEstimate) -> tuple[MovedColumn, ...]:
-    columns = counter.reference.columns
-    tests = [
-        _column_test(one, seen, mix) for one, seen in zip(columns, counter.columns, strict=True)
-    ]
-    order = np.argsort([p for p, *_ in tests], kind="stable")
-    found = []
-    worst = 0.0
-    for rank, j in enumerate(order.tolist()):
-        worst = max(worst, min(tests[j][0] * (len(tests) - rank), 1.0))
-        if worst >= ALARM / 2:
-            break
-        _, b, before, now = tests[j]
-        found.append(MovedColumn(columns[j].name, worst, columns[j].label(b), before, now))
-    return tuple(found)
-
-
-def _column_test(
-    one: ColumnReference, seen: Floats, mix: MixEstimate
-) -> tuple[float, int, float, float]:
-    """P-value of "the column follows the mix", and the bin that moved most."""
-    shares = cell_shares(one.counts)
-    rows = np.maximum(one.counts.sum(axis=1), 1.0)
-    total = max(seen.sum(), 1.0)
-    expected = mix.prior @ shares
-    doubt = mix.draws.std(axis=0) @ np.abs(shares - expected)
-    variance = (
-        expected * (1.0 - expected) / total
-        + (mix.prior**2 / rows) @ (shares * (1.0 - shares))
-        + doubt**2
-    )
-    now = seen / total
-    used = (one.counts.sum(axis=0) + seen) >= 5.0  # a sum of squares needs some rows in each bin
-    if used.sum() < 2:
-        return 1.0, 0, 0.0, 0.0
-    distance = np.where(used, (now - expected) ** 2 / variance, 0.0)
-    b = int(distance.argmax())
-    p_value = float(chi2.sf(distance.sum(), int(used.sum()) - 1))
-    return p_value, b, float(expected[b]), float(now[b])
-
-
-def _labelled(counter: Counter, high: float) -> dict[str, Any] | None:
-    """Whether the costs paid left the band that unlabelled rows promise, and after which row."""
-    if not counter.costs:
-        return None
-    paid = np.concatenate(counter.costs)
-    matrix = counter.model.cost_matrix_
-    reject = counter.model.reject_cost
-    ceiling = float(max(matrix.max(), 0.0 if reject is None else reject))
-    bound = float(min(high, np.nextafter(ceiling, 0.0)))
-    test = MeanWatch(bound, float(min(matrix.min(), 0.0)), ceiling)
-    test.add(paid)
-    at = test.alarm_at()
-    return {"rows": len(paid), "cost": float(paid.mean()), "band": bound, "alarm_at": at}

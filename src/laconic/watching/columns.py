@@ -1,0 +1,128 @@
+r"""Has a column moved beyond what the class mix explains?
+
+Bins that should hold a few rows are compared by
+
+.. math:: T(\pi) = d^\top \Sigma^{+} d, \qquad d = \hat s - \sum_k \pi_k \hat f_k,
+
+with the covariance of both sides, multinomial within the new rows and within every class of the
+reference. At the true mix T is a chi square, but the mix is an estimate from the same rows. So the
+least T over a region is taken that holds the true mix with probability 1 - gamma: T at the true mix
+is no smaller, whatever the dependence, and gamma is part of the chance of a false alarm (Berger and
+Boos 1994). Rarer bins, unknown texts among them, are counted together: given that they hold r rows
+now and m before, r is negative binomial when nothing moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import f as fisher
+from scipy.stats import nbinom
+
+from laconic._typing import Floats, Mask
+from laconic.decide.reference import ColumnReference
+from laconic.watching.mix import MixEstimate
+from laconic.watching.tuning import LEAST_EXPECTED
+
+
+@dataclass(frozen=True)
+class MovedColumn:
+    """A column whose cells fall otherwise than the new class mix explains."""
+
+    name: str
+    p_value: float
+    """Corrected for looking at all columns (Holm)."""
+    largest: str
+    """The bin that moved most, with its shares then and now."""
+    before: float
+    now: float
+
+
+def moved_columns(
+    columns: Sequence[ColumnReference], seen: Sequence[Floats], mix: MixEstimate, doubt: float
+) -> tuple[MovedColumn, ...]:
+    """Columns that moved, with doubt ``doubt`` for all of them together."""
+    region = mix_region(mix)
+    tests = [column_test(one, own, region) for one, own in zip(columns, seen, strict=True)]
+    order = np.argsort([p for p, *_ in tests], kind="stable")
+    found = []
+    worst = 0.0
+    for rank, j in enumerate(order.tolist()):
+        worst = max(worst, min(tests[j][0] * (len(tests) - rank), 1.0))
+        if worst >= doubt:
+            break
+        _, b, before, now = tests[j]
+        found.append(MovedColumn(columns[j].name, worst, columns[j].label(b), before, now))
+    return tuple(found)
+
+
+def mix_region(mix: MixEstimate) -> Floats:
+    """Mixes among which the true one is: the estimate, and where redrawn rows put it."""
+    return np.vstack([mix.by_cells, mix.prior, mix.draws])
+
+
+def column_test(
+    one: ColumnReference, seen: Floats, region: Floats
+) -> tuple[float, int, float, float]:
+    """P-value of "the column follows the mix", and the bin that moved most with its shares."""
+    total, rows = max(float(seen.sum()), 1.0), np.maximum(one.counts.sum(axis=1), 1.0)
+    shares = one.counts / rows[:, None]
+    expected = region[0] @ shares
+    often = (total * expected >= LEAST_EXPECTED) & (one.counts.sum(axis=0) >= LEAST_EXPECTED)
+    before = one.counts[:, ~often].sum(axis=1)
+    rare = _rare_p_value(before, rows, float(seen[~often].sum()), total, region)
+    moved = np.abs(seen / total - expected) / np.sqrt(np.maximum(expected, 1.0 / total))
+    b = int(moved.argmax())
+    common = _common_p_value(shares, rows, seen, region, often) if often.sum() > 1 else 1.0
+    p_value = min(2.0 * min(rare, common), 1.0)
+    return p_value, b, float(expected[b]), float(seen[b] / total)
+
+
+def _common_p_value(
+    shares: Floats, rows: Floats, seen: Floats, region: Floats, often: Mask
+) -> float:
+    total = float(seen.sum())
+    f, s = _pooled(shares, often), _pooled(seen[None] / total, often)[0]
+    expected, weight = region[0] @ f, region[0] ** 2 / rows
+    parts = [_covariance(expected) / total]
+    parts += [w * _covariance(own) for w, own in zip(weight, f, strict=True)]
+    inverse = np.linalg.pinv(sum(parts), rcond=1e-10, hermitian=True)
+    rank = len(s) - 1
+    # how many rows the covariance rests on: the classes' own, by what they contribute
+    part = np.array([np.trace(inverse @ own) for own in parts]) / rank
+    known = 1.0 / max(float((part[1:] ** 2 / rows).sum()), 1e-12)
+    away = s - region @ f
+    least = float(np.einsum("rb,bc,rc->r", away, inverse, away).min())
+    left = known - rank + 1.0
+    if left < 1.0:
+        return 1.0
+    # Hotelling: a covariance from few rows makes T larger
+    return float(fisher.sf(least / rank * left / known, rank, left))
+
+
+def _pooled(values: Floats, often: Mask) -> Floats:
+    """Common bins, the rare ones added to the largest of them."""
+    found = values[:, often].copy()
+    largest = int(found.sum(axis=0).argmax())
+    found[:, largest] += values[:, ~often].sum(axis=1)
+    return found
+
+
+def _covariance(share: Floats) -> Floats:
+    return np.asarray(np.diag(share) - np.outer(share, share))
+
+
+def _rare_p_value(before: Floats, rows: Floats, now: float, total: float, region: Floats) -> float:
+    """Chance of ``now`` rows or more in rare bins that held ``before`` of each class.
+
+    With one class this is the exact comparison of two Poisson counts; one row more in the
+    reference stands for what it could not show.
+    """
+    if not now:
+        return 1.0
+    rate = (before + 1.0) / rows
+    mean = total * (region @ rate)
+    shape = mean**2 / (total**2 * (region**2 @ (rate / rows)))
+    return float(nbinom.sf(now - 1, shape, shape / (shape + mean)).max())

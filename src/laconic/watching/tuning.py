@@ -1,0 +1,16 @@
+"""Tuned numbers of watching, each with the sentence why."""
+
+DRAWS = 400
+"""Redraws behind an interval; its ends then move by a tenth of its width from seed to seed."""
+ALARM = 0.05
+"""Chance of an alarm when only the class mix moved, at most; all tests of a run share it."""
+SCORES, COLUMNS, MIX_DOUBT = 0.4, 0.4, 0.2
+"""How the unlabelled tests share it: the scores, all columns together, and that the class mix lies
+outside of the region within which the columns are explained. By convention."""
+LABELLED = 0.5
+"""Share of it that goes to the tests of labels, where there are labels."""
+KEPT_ROWS = 20_000
+"""Rows whose probabilities are kept for the likeliest mix; of more, the means of the cells."""
+LEAST_EXPECTED = 5.0
+"""Rows expected in a bin below which a sum of squares is no chi square; rarer bins have a test of
+their own. By convention."""
