@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from laconic.papers.registry import NOT_PRINTED, Cell, Draws, Measured, cells_of, judge, reproduce
+from laconic.data.datasets import DatasetNotFoundError
+from laconic.papers.engine import Kept, code_stamp, make_draws, missing_sets, run
+from laconic.papers.registry import (
+    NOT_PRINTED,
+    Call,
+    Cell,
+    Draws,
+    Figure,
+    Measured,
+    cells_of,
+    judge,
+    reproduce,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +62,83 @@ def test_cells_share_what_they_compute():
     assert [ours.mean for _, ours, _ in found] == [3.0, 3.0]
     assert found[0][1].sd == pytest.approx(math.sqrt(2))
     assert len(made) == 1
+
+
+def test_the_spread_is_the_standard_deviation_of_draws():
+    values = np.random.default_rng(0).normal(0.0, 2.0, (4000, 10))
+    spreads = [Measured.spread(own) for own in values]
+    # the standard deviation that is stated is the one over repetitions
+    assert np.mean([own.sd for own in spreads]) == pytest.approx(
+        np.std([own.mean for own in spreads]), rel=0.05
+    )
+
+
+def test_draws_are_asked_for_made_once_and_kept(tmp_path):
+    seen = []
+
+    def cube_sum(draws):
+        return Measured.of(draws.each(math.pow, [(k, 3) for k in range(4)]))
+
+    def staged(draws):
+        (first,) = draws.each(math.sqrt, [(16,)])
+        return Measured.exact(draws.each(math.pow, [(first, 2)])[0])
+
+    cells = [
+        Cell("x", "Table 1", "cubes", 9.0, "mean", cube_sum),
+        Cell("x", "Table 1", "staged", 16.0, "power", staged, "A remark."),
+    ]
+    kept = Kept(tmp_path / "draws.jsonl")
+    found, _ = run(cells, [], kept=kept, follow=seen.append)
+    assert [own.mean for own, _ in found.values()] == [9.0, 16.0]
+    assert found[cells[1]][1].reason.endswith("last digit. A remark.")
+    assert len(seen) == 6
+    again = Kept(tmp_path / "draws.jsonl")
+    assert len(again) == 6
+    repeated, _ = run(cells, [], kept=again, follow=seen.append)
+    assert len(seen) == 6
+    assert {cell.what: own for cell, own in repeated.items()} == {
+        cell.what: own for cell, own in found.items()
+    }
+
+
+def test_draws_of_other_code_and_torn_lines_are_not_used(tmp_path):
+    path = tmp_path / "draws.jsonl"
+    Kept(path).keep(Call(math.sqrt, (4,)), 2.0, 0.0)
+    right = path.read_text()
+    path.write_text(right.replace(code_stamp("math"), "0" * 12) + '{"key": "math.sq')
+    assert not Kept(path)
+    path.write_text(right)
+    assert dict(Kept(path)) == {"math.sqrt[4]": 2.0}
+    assert not Kept(path, fresh=True)
+
+
+def test_processes_give_what_one_gives():
+    calls = [Call(math.factorial, (k,)) for k in range(6)]
+    both = [Kept(), Kept()]
+    for jobs, kept in zip((1, 2), both, strict=True):
+        make_draws(calls, kept, jobs=jobs, follow=lambda now: None)
+    assert dict(both[0]) == dict(both[1])
+
+
+def test_a_set_that_is_missing_is_said_and_the_rest_goes_on():
+    def absent(draws):
+        raise DatasetNotFoundError("Data set 'x' is not here.")
+
+    cells = [
+        Cell("x", "Table 1", "absent", 1.0, "p", absent),
+        Cell("x", "Table 1", "there", 1.0, "p", lambda draws: Measured.exact(1.0)),
+    ]
+    found, drawn = run(cells, [Figure("x", "1", "c", absent)], kept=Kept())
+    assert [verdict.word for _, verdict in found.values()] == ["undetermined", "reproduced"]
+    assert missing_sets(found.values()) == ["Data set 'x' is not here."]
+    assert list(drawn.values()) == [None]
+
+
+def test_the_stamp_follows_imports():
+    own = code_stamp("laconic.papers.registry")
+    assert own != code_stamp("laconic.papers.engine")
+    assert own == code_stamp("laconic.papers.registry")
+    assert code_stamp("math") == code_stamp("cmath")  # not of the package: no files
 
 
 def test_unknown_documents_are_named():

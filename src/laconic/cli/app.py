@@ -1,4 +1,4 @@
-"""The command line: look, fit, compare, predict, explain, report, export, demo, doctor.
+"""The command line: look, fit, compare, predict, explain, report, export, demo, doctor, reproduce.
 
 Nothing heavy is imported before a command needs it, so that ``--help`` answers at once.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laconic.cli.export import export_app
+from laconic.cli.reproduce import reproduce
 from laconic.cli.screen import (
     columns_of,
     comparison_table,
@@ -119,6 +120,7 @@ LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or
 app.add_typer(export_app)
 app.command()(watch)
 app.command()(adopt)
+app.command()(reproduce)
 
 
 @app.callback()

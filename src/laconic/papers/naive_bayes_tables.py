@@ -41,7 +41,7 @@ from laconic.papers.naive_bayes import (
     optimisation_results,
     stratified_folds,
 )
-from laconic.papers.registry import NOT_PRINTED, Cell, Draws, Measured
+from laconic.papers.registry import NOT_PRINTED, Cell, Draws, Figure, Measured
 
 DOCUMENT = "001"
 PRINTED = {
@@ -62,9 +62,10 @@ PRINTED = {
 WITH_NAMES = {"Breast": "breast_id", "Glass": "glass_id", "Yeast": "yeast_name"}
 """Sets whose number of variables in Table 1 counts the column that numbers or names the rows."""
 REMARKS = {
-    "Adult": "UCI has 14 attributes; 15 would count one more, such as a label or a number of rows",
-    "Satimage": "the printed row repeats that of Pima; UCI has 6,435 rows of 36 attributes",
-    "Spam": "UCI has 4,601 rows",
+    ("Adult", "Nv"): "UCI has 14 attributes; 15 would count one more, such as the label.",
+    ("Satimage", "Ni"): "The printed row repeats that of Pima; UCI has 6,435 rows.",
+    ("Satimage", "Nv"): "The printed row repeats that of Pima; UCI has 36 attributes.",
+    ("Spam", "Ni"): "UCI has 4,601 rows.",
 }
 COUNTS = {
     "L=N better than L=1000": ("DGML L=N", "DGML L=1000", 8),
@@ -273,13 +274,18 @@ def cells() -> list[Cell]:
     return out
 
 
+def figures() -> list[Figure]:
+    """Our figures."""
+    return []
+
+
 def _table_1_cells() -> Iterator[Cell]:
     for name, row in PRINTED.items():
-        remark = f"; {REMARKS[name]}" if name in REMARKS else ""
         for column, (what, printed) in enumerate(zip(("Ni", "Nv", "Nc"), row, strict=True)):
-            protocol = f"count the {('rows', 'variables', 'classes')[column]} of the set{remark}"
+            protocol = "count the rows (Ni), variables (Nv) and classes (Nc) of the set"
             compute = partial(table_1, name=name, column=column)
-            yield Cell(DOCUMENT, f"Table 1, {name}", what, float(printed), protocol, compute)
+            place, remark = f"Table 1, {name}", REMARKS.get((name, what), "")
+            yield Cell(DOCUMENT, place, what, float(printed), protocol, compute, remark)
 
 
 Row = tuple[str, str, float | str, str, Any]

@@ -1,7 +1,7 @@
 """What the papers print beside what this library computes: one cell for each number or claim.
 
-``python -m laconic.papers.registry 001 --quick`` prints every cell of document 001 with ours, its
-spread over draws, and a verdict by one rule:
+``laconic reproduce 001 --quick`` prints every cell of document 001 with ours, its spread over
+draws, and a verdict by one rule:
 
 * a printed number is *reproduced* when ours lies within 2 standard deviations of it (ours, over
   draws) or inside its rounding, else *refuted*;
@@ -10,22 +10,41 @@ spread over draws, and a verdict by one rule:
   reproduced when our mean is at most 0.1, or 2 standard deviations, away from 0, else refuted;
 * without a number to compare with, or from a single draw of a random quantity, it is
   *undetermined*.
+
+A document is a module with ``cells()`` and ``figures()``. What takes long is drawn through
+``Draws.each``: the calls of all cells are gathered, shared among processes and kept on disk
+(:mod:`laconic.papers.engine`), so that an interrupted run goes on where it stopped.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
-DOCUMENTS = {"001": "laconic.papers.naive_bayes_tables"}
-"""Documents and the modules whose ``cells()`` holds what they print."""
+DOCUMENTS = {
+    "000": "laconic.papers.gray_zone_tables",
+    "001": "laconic.papers.naive_bayes_tables",
+    "002": "laconic.papers.convex_tables",
+    "003": "laconic.papers.minimax_tables",
+    "004": "laconic.papers.votes_tables",
+}
+"""Documents and the modules whose ``cells()`` and ``figures()`` hold what they print."""
+
+TITLES = {
+    "000": "Hérault, Grandvalet: Classifieurs probabilistes parcimonieux (2008)",
+    "001": "Hue, Boullé, Lemaire: Apprentissage incrémental anytime d'un classifieur bayésien "
+    "naïf pondéré (2014)",
+    "002": "Convex risks: losses and their calibration, ranking, k-means, principal components",
+    "003": "Fillatre, Gilet, Barbosa: Apprentissage d'un classifieur minimax pour données "
+    "discrètes",
+    "004": "Roy: Un algorithme d'apprentissage parcimonieux maximisant le désaccord (2015)",
+}
 
 NOT_PRINTED = "drawn, not printed"
 """The published value of a bar or a point of a figure that the text gives no number for."""
@@ -51,24 +70,77 @@ class Measured:
         return Measured(float(every.mean()), sd, len(every))
 
     @staticmethod
+    def spread(values: Iterable[float]) -> Measured:
+        """The standard deviation over draws, for a printed one; its own is that under a normal law.
+
+        >>> Measured.spread([1.0, 3.0]).mean
+        1.4142135623730951
+        """
+        own = Measured.of(values)
+        return Measured(own.sd, own.sd / math.sqrt(2.0 * max(own.n_draws - 1, 1)), own.n_draws)
+
+    @staticmethod
     def exact(value: float) -> Measured:
         """A quantity that no draw changes."""
         return Measured(float(value), 0.0, 1)
 
 
+@dataclass(frozen=True)
+class Call:
+    """One independent draw: a function of a module and arguments that JSON can write."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+    @property
+    def key(self) -> str:
+        """What the call is kept under.
+
+        >>> Call(math.sqrt, (4,)).key
+        'math.sqrt[4]'
+        """
+        own = self.function
+        return f"{own.__module__}.{own.__qualname__}{json.dumps(list(self.arguments))}"
+
+    def made(self) -> Any:
+        """The value, as JSON gives it back, so that a kept draw equals a fresh one."""
+        return json.loads(json.dumps(self.function(*self.arguments)))
+
+
+class NotDrawn(Exception):
+    """Draws that a cell asks for and that are not there yet."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        super().__init__(f"{len(calls)} draws are missing")
+        self.calls = calls
+
+
 class Draws:
     """How many draws a run makes, and what earlier cells have computed from them.
 
-    ``quick`` answers every cell from fewer draws; ``seed`` is the first of the seeds.
+    ``quick`` answers every cell from fewer draws; ``seed`` is the first of the seeds. ``kept``
+    holds the values of calls by key; with ``ask`` a missing one is asked for (:class:`NotDrawn`)
+    instead of computed here.
 
     >>> draws = Draws()
     >>> draws.once("slow", lambda: 1) is draws.once("slow", lambda: 2)
     True
+    >>> draws.each(math.sqrt, [(4,), (9,)])
+    [2.0, 3.0]
     """
 
-    def __init__(self, *, quick: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        quick: bool = False,
+        seed: int = 0,
+        kept: MutableMapping[str, Any] | None = None,
+        ask: bool = False,
+    ) -> None:
         self.quick = quick
         self.seed = seed
+        self._kept = {} if kept is None else kept
+        self._ask = ask
         self._known: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -77,10 +149,28 @@ class Draws:
             self._known[key] = make()
         return self._known[key]
 
+    def each(self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """``function(*a)`` for each ``a``: independent draws, made in parallel and kept on disk.
+
+        The function stands at the top of a module; its arguments and its value are numbers, texts,
+        lists and dicts, and the arguments say everything that the value depends on.
+        """
+        calls = [Call(function, tuple(own)) for own in arguments]
+        missing = [call for call in calls if call.key not in self._kept]
+        if missing and self._ask:
+            raise NotDrawn(missing)
+        for call in missing:
+            self._kept[call.key] = call.made()
+        return [self._kept[call.key] for call in calls]
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One number or claim of a document, and how ours is computed."""
+    """One number or claim of a document, and how ours is computed.
+
+    ``place`` begins with "Table 3", "Figure 1" or "Section 4", then more words after a comma;
+    ``remark`` is a sentence that follows the reason of the verdict.
+    """
 
     document: str
     place: str
@@ -88,6 +178,17 @@ class Cell:
     published: float | str
     protocol: str
     compute: Callable[[Draws], Measured]
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a document; ``draw`` gives our own as the text of an SVG file."""
+
+    document: str
+    number: str
+    caption: str
+    draw: Callable[[Draws], str]
 
 
 @dataclass(frozen=True)
@@ -156,34 +257,17 @@ def reproduce(cells: Sequence[Cell], draws: Draws) -> Iterator[tuple[Cell, Measu
         yield cell, ours, judge(cell.published, ours)
 
 
-def cells_of(document: str) -> list[Cell]:
-    """All cells of a document."""
+def _module(document: str) -> Any:
     if document not in DOCUMENTS:
         raise ValueError(f"document must be one of {', '.join(DOCUMENTS)}, got {document!r}.")
-    cells: list[Cell] = import_module(DOCUMENTS[document]).cells()
-    return cells
+    return import_module(DOCUMENTS[document])
 
 
-def main(words: Sequence[str] | None = None) -> None:
-    """Print the cells of a document beside ours."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("document", choices=list(DOCUMENTS))
-    parser.add_argument("--quick", action="store_true", help="fewer draws, under a minute")
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args(words)
-    counts: Counter[str] = Counter()
-    print("| place | what | published | ours | sd | draws | verdict | why |")
-    print("|---|---|---|---|---|---|---|---|")
-    draws = Draws(quick=asked.quick, seed=asked.seed)
-    for cell, ours, verdict in reproduce(cells_of(asked.document), draws):
-        counts[verdict.word] += 1
-        print(
-            f"| {cell.place} | {cell.what} | {cell.published} | {ours.mean:.4g} | {ours.sd:.2g} | "
-            f"{ours.n_draws} | {verdict.word} | {verdict.reason} |",
-            flush=True,
-        )
-    print(", ".join(f"{count} {word}" for word, count in sorted(counts.items())))
+def cells_of(document: str) -> list[Cell]:
+    """All cells of a document."""
+    return list(_module(document).cells())
 
 
-if __name__ == "__main__":
-    main()
+def figures_of(document: str) -> list[Figure]:
+    """All figures of a document."""
+    return list(_module(document).figures())

@@ -1,0 +1,166 @@
+"""Small SVG plots without a drawing library: the same bytes from the same numbers, no dates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from laconic._typing import Floats
+
+COLOURS = ("#1b5e9e", "#c2571a", "#2e7d4f", "#8e3b8c", "#6b6b6b", "#b8860b")
+WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 460, 320, 62, 30, 14, 46
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line, points, bars, or a band between ``y`` and ``high``; a dashed line is a reference."""
+
+    name: str
+    x: ArrayLike
+    y: ArrayLike
+    kind: Literal["line", "dashed", "points", "bars", "band"] = "line"
+    high: ArrayLike = ()
+    labels: Sequence[str] = ()
+    colour: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes. Without ranges they hold all numbers; ``ticks`` names places of x."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    ticks: Sequence[str] = ()
+
+
+def plot(*panels: Panel) -> str:
+    """The panels side by side.
+
+    >>> plot(Panel("a line", "x", "y", [Series("y = x", [0, 1], [0, 1])])).startswith("<svg")
+    True
+    """
+    width = WIDTH * len(panels)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {HEIGHT}" width="{width}" '
+        f'height="{HEIGHT}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{width}" height="{HEIGHT}" fill="white"/>',
+    ]
+    for place, panel in enumerate(panels):
+        parts += [f'<g transform="translate({place * WIDTH} 0)">', *_panel(panel), "</g>"]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _panel(panel: Panel) -> list[str]:
+    axes = _Axes(panel)
+    out = [_text(WIDTH / 2, 17, panel.title, "middle", 'font-weight="bold"'), *axes.frame()]
+    legend = []
+    for place, own in enumerate(panel.series):
+        colour = own.colour or COLOURS[place % len(COLOURS)]
+        out += axes.drawn(own, colour)
+        if own.name:
+            legend.append((own.name, colour))
+    for place, (name, colour) in enumerate(legend):
+        y = TOP + 12 + 13 * place
+        out.append(f'<rect x="{LEFT + 8}" y="{y - 7}" width="9" height="7" fill="{colour}"/>')
+        out.append(_text(LEFT + 21, y, name))
+    return out
+
+
+class _Axes:
+    """From numbers to places on the page."""
+
+    def __init__(self, panel: Panel) -> None:
+        self.panel = panel
+        xs = [np.asarray(own.x, float) for own in panel.series]
+        ys = [np.asarray(v, float) for own in panel.series for v in (own.y, own.high)]
+        if any(own.kind == "bars" for own in panel.series):
+            ys.append(np.zeros(1))
+        self.low_x, self.high_x = panel.x_range or _range(xs, 0.5 if panel.ticks else 0.0)
+        self.low_y, self.high_y = panel.y_range or _range(ys, None)
+
+    def x(self, values: ArrayLike) -> Floats:
+        share = (np.asarray(values, float) - self.low_x) / (self.high_x - self.low_x)
+        return np.asarray(LEFT + share * (WIDTH - LEFT - RIGHT))
+
+    def y(self, values: ArrayLike) -> Floats:
+        share = (np.asarray(values, float) - self.low_y) / (self.high_y - self.low_y)
+        return np.asarray(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM))
+
+    def frame(self) -> list[str]:
+        panel, end, foot = self.panel, WIDTH - RIGHT, HEIGHT - BOTTOM
+        out = [
+            f'<path d="M{LEFT} {TOP}V{foot}H{end}" fill="none" stroke="#333"/>',
+            _text((LEFT + end) / 2, HEIGHT - 8, panel.x_label, "middle"),
+            f'<g transform="translate(13 {(TOP + foot) / 2:g}) rotate(-90)">'
+            f"{_text(0, 0, panel.y_label, 'middle')}</g>",
+        ]
+        named = [(float(k), name) for k, name in enumerate(panel.ticks)] or [
+            (v, f"{v:g}") for v in _round_numbers(self.low_x, self.high_x)
+        ]
+        for value, name in named:
+            out.append(_text(float(self.x(value)), foot + 15, name, "middle"))
+        for value in _round_numbers(self.low_y, self.high_y):
+            y = float(self.y(value))
+            out.append(f'<path d="M{LEFT} {y:.1f}H{end}" stroke="#ddd"/>')
+            out.append(_text(LEFT - 5, y + 4, f"{value:g}", "end"))
+        return out
+
+    def drawn(self, own: Series, colour: str) -> list[str]:
+        x, y = self.x(own.x), self.y(own.y)
+        if own.kind == "points":
+            out = [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}"/>'
+                   for a, b in zip(x, y, strict=True)]  # fmt: skip
+            return out + [_text(a + 5, b - 4, name)
+                          for a, b, name in zip(x, y, own.labels, strict=False)]  # fmt: skip
+        if own.kind == "bars":
+            many = [each for each in self.panel.series if each.kind == "bars"]
+            wide = 0.8 * float(self.x(1.0) - self.x(0.0)) / len(many)
+            shift = (many.index(own) - len(many) / 2) * wide
+            foot = float(self.y(max(self.low_y, 0.0)))
+            return [f'<rect x="{a + shift:.1f}" y="{min(b, foot):.1f}" width="{wide:.1f}" '
+                    f'height="{abs(foot - b):.1f}" fill="{colour}"/>'
+                    for a, b in zip(x, y, strict=True)]  # fmt: skip
+        if own.kind == "band":
+            edge = list(zip(x, y, strict=True)) + list(zip(x, self.y(own.high), strict=True))[::-1]
+            return [f'<path d="M{_points(edge)}Z" fill="{colour}" fill-opacity="0.25"/>']
+        dash = ' stroke-dasharray="4 3"' if own.kind == "dashed" else ""
+        path = _points(zip(x, y, strict=True))
+        return [f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>']
+
+
+def _points(pairs: Iterable[tuple[float, float]]) -> str:
+    return "L".join(f"{a:.1f} {b:.1f}" for a, b in pairs)
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", more: str = "") -> str:
+    said = escape(text, quote=False)
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {more}>{said}</text>'
+
+
+def _range(values: Sequence[Floats], margin: float | None) -> tuple[float, float]:
+    """All numbers; a margin of None is a twentieth of their span."""
+    every = np.concatenate([own.ravel() for own in values])
+    every = every[np.isfinite(every)]
+    low, high = (float(every.min()), float(every.max())) if len(every) else (0.0, 1.0)
+    span = high - low or abs(high) or 1.0
+    room = 0.05 * span if margin is None else margin
+    # bars and counts begin at 0 exactly
+    return (low if low == 0.0 and margin is None else low - room), high + room + (high == low)
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """At most seven multiples of 1, 2 or 5 times a power of ten."""
+    rough = (high - low) / 6
+    unit = 10.0 ** np.floor(np.log10(rough))
+    step = next(unit * k for k in (1, 2, 5, 10) if unit * k >= rough * (1 - 1e-9))
+    first = int(np.ceil(low / step - 1e-9))
+    return [float(f"{k * step:.12g}") for k in range(first, int(np.floor(high / step + 1e-9)) + 1)]
