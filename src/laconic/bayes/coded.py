@@ -18,12 +18,13 @@ from laconic._typing import Floats
 from laconic.bayes.criterion import LogTables, variable_costs
 from laconic.bayes.rows import CodedRows
 from laconic.core.contract import Accepts
-from laconic.core.explanation import Explanation, explain_form
+from laconic.core.explanation import Explanation, TableCells, explain_form
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, plain_label
 from laconic.data.source import Source
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
+from laconic.data.tables.spoken import Spoken
 from laconic.modl.criterion import LN2
 from laconic.modl.estimator import make_encoder
 from laconic.modl.form import cells_term
@@ -106,9 +107,13 @@ class PartCells:
 
     codes: NDArray[Any]
     labels: tuple[tuple[str, ...], ...]
+    values: TableCells
 
     def row(self, i: int) -> list[str]:
         return [own[code] for own, code in zip(self.labels, self.codes[i], strict=True)]
+
+    def spoken(self, i: int, words: Spoken) -> list[str]:
+        return self.values.spoken(i, words)
 
 
 def bayes_form(score: BayesScore, classes: NDArray[Any], total: float) -> AdditiveScore:
@@ -249,7 +254,9 @@ class CodedBayes(FormPrediction):
         """
         check_is_fitted(self, "score_")
         table, partitions = self._read_rows(X), self.score_.partitions
-        cells = PartCells(self.score_.codes(table), tuple(tuple(p.labels) for p in partitions))
+        read = TableCells(table, tuple(term.columns for term in self.form_.terms))
+        labels = tuple(tuple(p.labels) for p in partitions)
+        cells = PartCells(self.score_.codes(table), labels, read)
         names = [partition.name for partition in partitions]
         return explain_form(self.form_, self.classes_, table, names=names, cells=cells)
 

@@ -27,6 +27,7 @@ from laconic.cli.screen import (
     read_language,
     read_models,
     read_priors,
+    read_reasons,
     read_seconds,
     without_nan,
 )
@@ -115,6 +116,12 @@ MissingOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, messages on stderr.")]
 LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or fr.")]
+ReasonLanguageOption = Annotated[str, typer.Option(help="Language of reasons in words: en or fr.")]
+AgainstOption = Annotated[
+    str | None,
+    typer.Option("--against", help="Rows to give reasons in words against: their mean row "
+                 "(default: the mean row that the model was measured on)."),
+]  # fmt: skip
 
 
 app.add_typer(export_app)
@@ -334,6 +341,9 @@ def predict(
     ] = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
+    reasons: Annotated[int, typer.Option(help="Columns of reasons in words, strongest first.")] = 0,
+    language: ReasonLanguageOption = "en",
+    against: AgainstOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="JSON on stdout; the predictions go to --out.")
     ] = False,
@@ -354,8 +364,9 @@ def predict(
         raise ValueError("--json writes on stdout; name a file for the predictions with --out.")
     loaded = load(model)
     text = TextFormat(separator, encoding)
+    words = read_reasons(model, loaded, reasons, language, against, text) if reasons else None
     with progress(out is None or as_json) as step:
-        seen = write_predictions(loaded, data, out, text, tuple(key or ()), step)
+        seen = write_predictions(loaded, data, out, text, tuple(key or ()), step, words)
     unlike = seen.unlike()
     if as_json:
         said = {"rows": seen.n_rows, "out": str(out), "unlike": [one.to_dict() for one in unlike]}
@@ -377,8 +388,21 @@ def explain(
     ] = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Reasons as sentences: x 3 raises the odds 2.1 times.")
+    ] = False,
+    language: ReasonLanguageOption = "en",
+    against: AgainstOption = None,
+    adverse: Annotated[
+        bool,
+        typer.Option(
+            "--adverse",
+            help="Only reasons that speak for the positive class, or for "
+            "the decision of several classes.",
+        ),
+    ] = False,
 ) -> None:
-    """Why each row is decided as it is: the terms that move its score most, exactly."""
+    """Why each row is decided as it is: the variables that move its score most, exactly."""
     from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load, read_content
     from laconic.job.scoring import model_in_words, write_reasons
@@ -388,8 +412,10 @@ def explain(
     if data is None:
         sys.stdout.write(model_in_words(loaded, positive))
         return
-    text = TextFormat(separator, encoding)
-    write_reasons(loaded, data, out, text, tuple(key or ()), reasons, positive)
+    text, told = TextFormat(separator, encoding), None
+    if words or adverse or against is not None:
+        told = read_reasons(model, loaded, reasons, language, against, text, adverse=adverse)
+    write_reasons(loaded, data, out, text, tuple(key or ()), reasons, positive, told)
 
 
 @app.command()

@@ -84,6 +84,32 @@ def read_language(text: str) -> str:
     return text
 
 
+def read_reasons(
+    path: Path,
+    model: Any,
+    many: int,
+    language: str,
+    against: str | None,
+    text: Any,
+    *,
+    adverse: bool = False,
+) -> Any:
+    """How reasons are to be told, with the names that the model file knows."""
+    from laconic.export.model_file import read_content
+    from laconic.job.scoring import Reasons, explained_file
+    from laconic.job.table import class_name
+
+    if many < 1:
+        raise ValueError("--reasons must be at least 1.")
+    known = read_content(path)["summary"] or {}
+    labels = {str(label): label for label in model.classes_.tolist()}
+    positive = labels.get(str(known.get("positive")), model.classes_.tolist()[-1])
+    rows = None if against is None else explained_file(model, against, text)
+    name = class_name(str(positive), str(known.get("target") or ""))
+    which = "for" if adverse else "both"
+    return Reasons(many, read_language(language), rows, positive, name, which)
+
+
 def _typed_number(text: str) -> float:
     """NaN, which lies in no range, for what is not a number."""
     try:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from laconic.core import drawing as theme
 from laconic.core.forms import AdditiveScore
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.spoken import Spoken
 
 __all__ = [
     "Cells",
@@ -34,6 +35,10 @@ class Cells(Protocol):
 
     def row(self, i: int) -> list[str]: ...
 
+    def spoken(self, i: int, words: Spoken) -> list[str]:
+        """Each variable by its columns and their values, for a sentence."""
+        ...
+
 
 @dataclass(frozen=True)
 class TableCells:
@@ -44,6 +49,23 @@ class TableCells:
 
     def row(self, i: int) -> list[str]:
         return [", ".join(cell_text(self.table, name, i) for name in own) for own in self.columns]
+
+    def spoken(self, i: int, words: Spoken) -> list[str]:
+        return [words.cells(self.table, own, i) for own in self.columns]
+
+
+@dataclass(frozen=True)
+class SomeCells:
+    """The cells of some rows."""
+
+    all: Cells
+    places: NDArray[np.int64]
+
+    def row(self, i: int) -> list[str]:
+        return self.all.row(int(self.places[i]))
+
+    def spoken(self, i: int, words: Spoken) -> list[str]:
+        return self.all.spoken(int(self.places[i]), words)
 
 
 def cell_text(table: Table, name: str, i: int) -> str:
@@ -81,6 +103,11 @@ class Explanation:
         The score before any variable is looked at; S is 1 for two classes, else K.
     contributions : ndarray of shape (n, V, S)
     score : ndarray of shape (n,) or (n, K)
+    odds : bool
+        Whether scores are log-odds (two classes) or differ by them (more), so that contributions
+        are logarithms of factors of the odds.
+    average : ndarray of shape (V, S) or None
+        Mean contributions on the rows that a model file was measured on.
 
     Examples
     --------
@@ -91,6 +118,8 @@ class Explanation:
     (('age',), (2, 1))
     >>> bool(np.allclose(why.score, model.decision_function({"age": [25, 60]})))
     True
+    >>> model.explain({"age": [60]}).sentences(against=model.explain({"age": [30]}))
+    [['age 60 raises the odds of 1 6.3 times']]
     """
 
     names: tuple[str, ...]
@@ -98,6 +127,10 @@ class Explanation:
     baseline: Floats
     contributions: Floats
     cells: Cells
+    odds: bool = False
+    average: Floats | None = None
+    based: bool = False
+    """Whether the contributions are already told against a reference."""
 
     @property
     def n_rows(self) -> int:
@@ -118,6 +151,12 @@ class Explanation:
 
     def __len__(self) -> int:
         return self.n_rows
+
+    def __getitem__(self, rows: Any) -> Explanation:
+        """Some rows, by places, a slice or a mask; the average stays that of all."""
+        places = np.atleast_1d(np.arange(self.n_rows)[rows])
+        cells = SomeCells(self.cells, places)
+        return replace(self, contributions=self.contributions[places], cells=cells)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """(n, V) for two classes, else (n, V, K)."""
@@ -198,6 +237,112 @@ class Explanation:
         best = self.score.argmax(axis=1) if place is None else np.full(self.n_rows, place)
         return self.contributions[np.arange(self.n_rows), :, best], self.classes[best]
 
+    def against(self, reference: Explanation | None = None) -> Explanation:
+        r"""The same scores told from another row: :math:`c_{ivk} - \bar c_{vk}`, on a new baseline.
+
+        Parameters
+        ----------
+        reference : Explanation, default=None
+            Of the rows to compare with, by the same model; of several, their mean. None: the mean
+            of the rows that the model file was measured on, where it has one, else of these rows.
+
+        Returns
+        -------
+        Explanation
+        """
+        if reference is not None:
+            if reference.names != self.names:
+                raise ValueError("reference must be an explanation by the same model.")
+            mean = reference.contributions.mean(axis=0)
+        elif self.average is not None:
+            mean = self.average
+        elif self.n_rows > 1:
+            mean = self.contributions.mean(axis=0)
+        else:
+            raise ValueError(
+                "One row has no average to be compared with; give reference=model.explain(rows)."
+            )
+        # what every row holds anyway goes to the baseline, so that the scores stay
+        moved = self.contributions - mean
+        return replace(
+            self,
+            baseline=self.baseline + mean.sum(axis=0),
+            contributions=moved,
+            average=None,
+            based=True,
+        )
+
+    def sentences(
+        self,
+        k: int = 3,
+        *,
+        language: str = "en",
+        output: Any = None,
+        against: Explanation | None = None,
+        which: Literal["both", "for"] = "both",
+        name: str | None = None,
+    ) -> list[list[str]]:
+        """The k strongest reasons of each row in words, one for a variable, strongest first.
+
+        The factors of all the variables multiply to the odds of the row over those of the
+        reference. With more than two classes the odds are those of ``output`` over the class that
+        comes closest to it on the row; a score that is no log-odds (a vote) is told as a score.
+
+        Parameters
+        ----------
+        k : int, default=3
+        language : {"en", "fr"}, default="en"
+        output : class, default=None
+            As in :meth:`top`.
+        against : Explanation, default=None
+            As in :meth:`against`.
+        which : {"both", "for"}, default="both"
+            "for": only what speaks for ``output`` more than on the reference, as a letter on an
+            adverse decision must say.
+        name : str, default=None
+            How ``output`` is called, when the label alone says little.
+
+        Returns
+        -------
+        list of lists of str
+        """
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k!r}.")
+        if which not in ("both", "for"):
+            raise ValueError(f"which must be 'both' or 'for', got {which!r}.")
+        told = self if self.based and against is None else self.against(against)
+        moved, shown, rivals = told._over_rivals(output)
+        words, found = Spoken(language), []
+        order = np.argsort(-(np.abs(moved) if which == "both" else moved), axis=1, kind="stable")
+        for i, places in enumerate(order):
+            about = str(shown[i]) if name is None else name
+            if rivals is not None:
+                about = words.say("over", name=about, other=rivals[i])
+            cells = self.cells.spoken(i, words)
+            kept = [
+                v
+                for v in places[:k]
+                if words.matters(moved[i, v], odds=self.odds)
+                and (which == "both" or moved[i, v] > 0)
+            ]
+            found.append(
+                [words.reason(cells[v], about, float(moved[i, v]), odds=self.odds) for v in kept]
+            )
+        return found
+
+    def _over_rivals(self, output: Any) -> tuple[Floats, NDArray[Any], NDArray[Any] | None]:
+        """Contributions to the log-odds of each row's class over its closest rival, where there
+        are several."""
+        moved, shown = self.towards(output)
+        if len(self.baseline) == 1 or not self.odds:
+            return moved, shown, None
+        rows = np.arange(self.n_rows)
+        own = np.array([self.place_of(label) for label in shown.tolist()], dtype=np.int64)
+        others = self.score.copy()
+        others[rows, own] = -np.inf
+        rival = others.argmax(axis=1)
+        return moved - self.contributions[rows, :, rival], shown, self.classes[rival]
+
     def baseline_of(self, output: Any) -> float:
         """The baseline of the score of one class."""
         place = self.place_of(output)
@@ -225,11 +370,11 @@ def explain_form(
 
     ``names`` names the terms one by one, which then stay apart.
     """
-    given = form.contributions(table)
+    given, odds = form.contributions(table), form.link in ("logit", "softmax")
     if names is not None:
         columns = tuple(term.columns for term in form.terms)
         cells = TableCells(table, columns) if cells is None else cells
-        return Explanation(tuple(names), classes, form.intercept, given, cells)
+        return Explanation(tuple(names), classes, form.intercept, given, cells, odds)
     # a mean of two models may hold two terms of one column: they are told as one
     places: dict[frozenset[str], int] = {}
     variables = [places.setdefault(frozenset(term.columns), len(places)) for term in form.terms]
@@ -240,7 +385,7 @@ def explain_form(
         own.setdefault(v, form.terms[t].columns)
     read = tuple(own.values())
     shown = tuple(" x ".join(columns) for columns in read)
-    return Explanation(shown, classes, form.intercept, together, TableCells(table, read))
+    return Explanation(shown, classes, form.intercept, together, TableCells(table, read), odds)
 
 
 def sum_of_terms(model: Any) -> AdditiveScore | None:

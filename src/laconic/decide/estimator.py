@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Real
 from typing import Any, cast
 
@@ -415,7 +416,12 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     def explain(self, X: Any) -> Explanation:
         """What each variable adds to the score of the wrapped model, before costs and prior."""
         check_is_fitted(self, "estimator_")
-        return cast("Explanation", self.estimator_.explain(X))
+        why = cast("Explanation", self.estimator_.explain(X))
+        average = getattr(getattr(self, "reference_", None), "average", None)
+        if average is None or set(average) != set(why.names):
+            return why
+        mean = np.array([average[name] for name in why.names], dtype=np.float64)
+        return replace(why, average=mean.reshape(why.contributions.shape[1:]))
 
     def _own_decisions(self, X: Any, costs: Any, prior: Any) -> NDArray[Any]:
         """Of a rule that decides itself, such as a minimax rule: nothing is left to weigh."""

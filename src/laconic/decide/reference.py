@@ -96,6 +96,8 @@ class Reference:
     columns: tuple[ColumnReference, ...] = ()
     recalibration: Recalibration | None = None
     """How the probabilities are best read for the class mix of new rows."""
+    average: Mapping[str, list[float]] | None = None
+    """Mean contributions of each variable, by score: the average row of reasons in words."""
 
     @classmethod
     def of_scores(
@@ -105,6 +107,7 @@ class Reference:
         decided: Ints,
         n_classes: int,
         columns: tuple[ColumnReference, ...] = (),
+        average: Mapping[str, list[float]] | None = None,
     ) -> Reference:
         """Bins that separate the classes, cut further where decisions change inside one."""
         score = _score(proba)
@@ -126,7 +129,7 @@ class Reference:
         np.add.at(means, cell, proba)
         means /= counts.sum(axis=0)[:, None]
         again = Recalibration.of(proba, codes)
-        return cls(edges, used // n_bins - 1, used % n_bins, counts, means, columns, again)
+        return cls(edges, used // n_bins - 1, used % n_bins, counts, means, columns, again, average)
 
     @property
     def n_bins(self) -> int:
@@ -159,6 +162,7 @@ class Reference:
                 for column in self.columns
             ],
             "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
+            "average": None if self.average is None else dict(self.average),
         }
 
     @classmethod
@@ -182,6 +186,7 @@ class Reference:
             None
             if data.get("recalibration") is None
             else Recalibration.from_dict(data["recalibration"], len(data["counts"])),
+            _average(data.get("average")),
         )
         found._check()
         return found
@@ -222,7 +227,31 @@ def reference_of(model: Any, X: Any, y: Any) -> Reference:
     raw = np.asarray(model.estimator_.predict_proba(X), dtype=np.float64)
     n_classes = len(model.classes_)
     columns = tuple(_column_reference(table, j, codes, n_classes) for j in range(len(table.names)))
-    return Reference.of_scores(raw, codes, decisions_of(model, raw), n_classes, columns)
+    average = _average_row(model.estimator_, table) if hasattr(model, "explain") else None
+    decided = decisions_of(model, raw)
+    return Reference.of_scores(raw, codes, decided, n_classes, columns, average)
+
+
+_BLOCK = 8192
+
+
+def _average_row(model: Any, table: Table) -> dict[str, list[float]] | None:
+    """Mean contributions, summed over blocks of rows: all of them at once may not fit."""
+    if not table.n_rows:
+        return None
+    total, names = None, ()
+    for start in range(0, table.n_rows, _BLOCK):
+        why = model.explain(table[start : start + _BLOCK])
+        own, names = why.contributions.sum(axis=0), why.names
+        total = own if total is None else total + own
+    mean = np.asarray(total) / table.n_rows
+    return dict(zip(names, mean.tolist(), strict=True))
+
+
+def _average(data: Any) -> dict[str, list[float]] | None:
+    if data is None:
+        return None
+    return {str(name): _numbers(own, "average").tolist() for name, own in data.items()}
 
 
 def decisions_of(model: Any, raw: Floats, prior: Floats | None = None) -> Ints:

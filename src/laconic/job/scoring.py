@@ -7,13 +7,14 @@ import io
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.core.explanation import cell_text
+from laconic.core.explanation import Explanation
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term, linear_score
 from laconic.core.progress import Step
 from laconic.data.scan.files import find_files, names_many
@@ -101,8 +102,9 @@ def write_predictions(
     text: TextFormat,
     key: tuple[str, ...] = (),
     on_step: Callable[[Step], None] = lambda step: None,
+    reasons: Reasons | None = None,
 ) -> Likeness:
-    """One line for each row: keys, a probability by class, the decision.
+    """One line for each row: keys, a probability by class, the decision, reasons where asked for.
 
     Returns how the rows compare with those that the model was measured on.
     """
@@ -112,6 +114,7 @@ def write_predictions(
     said = _quoted(labels)
     seen = Likeness(getattr(model, "reference_", None))
     heads = [*key, *(f"probability of {name}" for name in model.classes_), "decision"]
+    heads += reasons.heads() if reasons is not None else []
     _refuse_twice(heads)
     with _output(out) as stream:
         stream.write(_text_line(heads))
@@ -120,7 +123,11 @@ def write_predictions(
             seen.add(table)
             proba, decided = decide(model, table)
             columns = [list(map(repr, column)) for column in proba.T.tolist()]
-            lines = zip(*columns, [said[d] for d in decided.tolist()], strict=True)
+            columns.append([said[d] for d in decided.tolist()])
+            if reasons is not None:
+                told = reasons.of_rows(model, table, decided)
+                columns.append([_text_line(cells).rstrip("\n") for cells in told])
+            lines = zip(*columns, strict=True)
             if key:
                 own = [_text_line(list(cells)).rstrip("\n") for cells in zip(*keys, strict=True)]
                 stream.write(
@@ -163,6 +170,65 @@ def additive_of(model: DecisionClassifier) -> AdditiveScore:
     )
 
 
+@dataclass(frozen=True)
+class Reasons:
+    """Reasons in words: how many, in which language, against which rows, for which class.
+
+    Two classes: reasons are about ``positive``, called ``name``. More: about the class decided.
+    """
+
+    many: int = 3
+    language: str = "en"
+    against: Explanation | None = None
+    positive: Any = None
+    name: str | None = None
+    which: Literal["both", "for"] = "both"
+
+    def heads(self) -> list[str]:
+        return [f"reason {k}" for k in range(1, self.many + 1)]
+
+    def of_rows(self, model: DecisionClassifier, table: Table, decided: NDArray[Any]) -> Any:
+        """The reasons of each row, as many cells for each."""
+        why = explained(model, table)
+        if self.against is None and why.average is None:
+            raise ValueError(
+                "The model file holds no average row to give reasons against; name rows with "
+                "--against FILE."
+            )
+        told = why.against(self.against)
+        binary = len(model.classes_) == 2
+        groups = [self.positive] if binary else list(dict.fromkeys(decided.tolist()))
+        found: list[list[str]] = [[]] * table.n_rows
+        for output in groups:
+            here = np.arange(len(decided)) if binary else np.flatnonzero(decided == output)
+            known = output if output in model.classes_.tolist() else None
+            said = told[here].sentences(
+                self.many, language=self.language, output=known, which=self.which,
+                name=self.name if binary else None,
+            )  # fmt: skip
+            for i, own in zip(here.tolist(), said, strict=True):
+                found[i] = own + [""] * (self.many - len(own))
+        return found
+
+
+def explained(model: DecisionClassifier, rows: Any) -> Explanation:
+    """The explanation of rows, or one sentence why there is none."""
+    if not hasattr(model, "explain"):
+        raise ValueError(
+            f"A {model.estimator_.family_} is no sum of terms: its decisions have no exact reasons."
+        )
+    return model.explain(rows)
+
+
+def explained_file(model: DecisionClassifier, data: str | Path, text: TextFormat) -> Explanation:
+    """The rows of a file to give reasons against: its mean row, so that any number will do."""
+    blocks = [explained(model, rows) for rows, _ in _rows_and_keys(model, data, text, ())]
+    if not sum(map(len, blocks)):
+        raise ValueError(f"--against {name_of(data)}: there are no rows.")
+    parts = np.concatenate([why.contributions for why in blocks])
+    return replace(blocks[0], contributions=parts)
+
+
 def write_reasons(
     model: DecisionClassifier,
     data: str | Path,
@@ -171,49 +237,56 @@ def write_reasons(
     key: tuple[str, ...] = (),
     n_reasons: int = 3,
     positive: Any = None,
+    words: Reasons | None = None,
 ) -> None:
-    """Decision, score and the terms that move it most, for every row.
+    """Decision, score and the variables that move it most, for every row; in words where asked.
 
-    With two classes the score is that of ``positive`` (default: the last class).
+    With two classes the score is that of ``positive`` (default: the last class); with more, that
+    of the decision.
     """
-    form = towards(additive_of(model), positive)
     if n_reasons < 1:
         raise ValueError("--reasons must be at least 1.")
-    names = [" x ".join(term.columns) for term in form.terms]
     heads = [*(key or ("row",)), "decision", "score"]
-    heads += [
-        w for k in range(1, n_reasons + 1) for w in (f"reason {k}", f"value {k}", f"adds {k}")
-    ]
+    numbers = [f"{w} {k}" for k in range(1, n_reasons + 1) for w in ("reason", "value", "adds")]
+    heads += numbers if words is None else words.heads()
     _refuse_twice(heads)
     number = 0
     with _output(out) as stream:
         stream.write(_text_line(heads))
         for rows, keys in _rows_and_keys(model, data, text, key, chunk_rows=16_384):
-            _, decided = decide(model, rows)
             table = model.estimator_._read_rows(rows)
-            moved, score = _moved(form, table, decided, model.classes_)
+            _, decided = decide(model, table)
+            why = explained(model, table)
+            moved, score = _moved(why, decided, positive)
+            told = words.of_rows(model, table, decided) if words is not None else None
             order = np.argsort(-np.abs(moved), axis=1, kind="stable")[:, :n_reasons]
             for i, places in enumerate(order):
                 number += 1
                 own = [column[i] for column in keys] if key else [number]
                 cells: list[Any] = [*own, decided[i], repr(float(score[i]))]
-                for t in places:
-                    value = ", ".join(cell_text(table, name, i) for name in form.terms[t].columns)
-                    cells += [names[t], value, repr(float(moved[i, t]))]
-                stream.write(_text_line(cells + [""] * (3 * (n_reasons - len(places)))))
+                if told is None:
+                    values = why.parts(i)
+                    for v in places:
+                        cells += [why.names[v], values[v], repr(float(moved[i, v]))]
+                    cells += [""] * (3 * (n_reasons - len(places)))
+                else:
+                    cells += told[i]
+                stream.write(_text_line(cells))
 
 
 def _moved(
-    form: AdditiveScore, table: Table, decided: NDArray[Any], classes: NDArray[Any]
+    why: Explanation, decided: NDArray[Any], positive: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Contributions (rows, terms) to the score told: the only one, or that of the decision."""
-    parts, score = form.contributions(table), form.score(table)
-    if parts.shape[2] == 1:
-        return parts[:, :, 0], score[:, 0]
-    known = {label: k for k, label in enumerate(classes.tolist())}
-    told = np.array([known.get(d, int(score[i].argmax())) for i, d in enumerate(decided.tolist())])
+    """Contributions (rows, variables) to the score told: the positive class's or the decided."""
+    if len(why.baseline) == 1:
+        first = positive is not None and str(why.classes[0]) == str(positive)
+        sign = -1.0 if first else 1.0
+        return sign * why.contributions[:, :, 0], sign * why.score
+    known = {label: k for k, label in enumerate(why.classes.tolist())}
+    best = why.score.argmax(axis=1)
+    told = np.array([known.get(d, int(best[i])) for i, d in enumerate(decided.tolist())])
     rows = np.arange(len(told))
-    return parts[rows, :, told], score[rows, told]
+    return why.contributions[rows, :, told], why.score[rows, told]
 
 
 def towards(form: AdditiveScore, positive: Any) -> AdditiveScore:

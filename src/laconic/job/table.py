@@ -171,7 +171,8 @@ def written(
 ) -> JobResult:
     """Write ``model.json`` and ``report.html``."""
     report_step("writing", 0.99)
-    save(model, out / "model.json", summary=compact(summary), reference=reference)
+    kept = compact(summary) | {"target": options.target}
+    save(model, out / "model.json", summary=kept, reference=reference)
     shown = named_classes(summary, options.target)
     page = to_html(shown, title=title, language=options.language)
     write_atomically(out / "report.html", page)

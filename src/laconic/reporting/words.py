@@ -6,7 +6,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-LANGUAGES = ("en", "fr")
+from laconic.data.tables.spoken import LANGUAGES, Numbers, checked_language
+
+__all__ = ["LANGUAGES", "Numbers", "clipped", "words"]
 
 # key: (English, French); braces are filled in when the sentence is used
 _WORDS: dict[str, tuple[str, str]] = {
@@ -381,61 +383,9 @@ def words(language: str) -> dict[str, str]:
     >>> words("fr")["h_model"]
     'Le modèle'
     """
-    if language not in LANGUAGES:
-        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, got {language!r}.")
-    place = LANGUAGES.index(language)
+    place = LANGUAGES.index(checked_language(language))
     # a number is not cut from its percent sign, nor French punctuation from its word
     return {key: _NARROW.sub("\u00a0", texts[place]) for key, texts in _WORDS.items()}
-
-
-class Numbers:
-    """Numbers as a reader of the language expects them.
-
-    >>> Numbers("en").short(1234.5678), Numbers("fr").short(0.03846)
-    ('1,235', '0,03846')
-    """
-
-    def __init__(self, language: str) -> None:
-        self.french = language == "fr"
-
-    def _local(self, text: str) -> str:
-        if not self.french:
-            return text
-        return text.replace(",", "\u202f").replace(".", ",")
-
-    def whole(self, value: float) -> str:
-        return self._local(f"{value:,.0f}")
-
-    def fixed(self, value: float, digits: int) -> str:
-        return self._local(f"{value:,.{digits}f}")
-
-    def short(self, value: float) -> str:
-        """Four significant digits, no exponent while that can be read."""
-        size = abs(value)
-        if size >= 1000:
-            return self.whole(value)
-        if size and size < 1e-4:
-            return self._local(f"{value:.1e}")
-        return self._local(f"{value:.4g}")
-
-    def cost(self, value: float) -> str:
-        """Four significant digits, zeros kept, so that columns of costs line up."""
-        if not 1e-4 <= abs(value) < 1000:
-            return self.short(value)
-        return self._local(f"{value:#.4g}".rstrip("."))
-
-    def rough(self, value: float) -> str:
-        """Two significant digits: enough for a margin of error."""
-        return self._local(f"{value:.2g}")
-
-    def percent(self, value: float) -> str:
-        size = abs(value)
-        if 0 < size < 1e-6:
-            return self._local(f"{100 * value:.1e}") + "\u202f%"
-        digits = 0 if size >= 0.1 else 1 if size >= 0.01 else 2 if size >= 0.001 else 4
-        text = f"{100 * value:.{digits}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-        return self._local(text) + "\u202f%"
 
 
 def clipped(text: Any, most: int = 80) -> str:

@@ -1,0 +1,155 @@
+"""Numbers, cells and reasons in words, as a reader of a language expects them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import MISSING
+
+LANGUAGES = ("en", "fr")
+
+
+def checked_language(language: str) -> str:
+    if language not in LANGUAGES:
+        raise ValueError(f"language must be one of {', '.join(LANGUAGES)}, got {language!r}.")
+    return language
+
+
+class Numbers:
+    """Numbers as a reader of the language expects them.
+
+    >>> Numbers("en").short(1234.5678), Numbers("fr").short(0.03846)
+    ('1,235', '0,03846')
+    """
+
+    def __init__(self, language: str) -> None:
+        self.french = language == "fr"
+
+    def _local(self, text: str) -> str:
+        if not self.french:
+            return text
+        return text.replace(",", "\u202f").replace(".", ",")
+
+    def whole(self, value: float) -> str:
+        return self._local(f"{value:,.0f}")
+
+    def fixed(self, value: float, digits: int) -> str:
+        return self._local(f"{value:,.{digits}f}")
+
+    def short(self, value: float) -> str:
+        """Four significant digits, no exponent while that can be read."""
+        size = abs(value)
+        if size >= 1000:
+            return self.whole(value)
+        if size and size < 1e-4:
+            return self._local(f"{value:.1e}")
+        return self._local(f"{value:.4g}")
+
+    def cost(self, value: float) -> str:
+        """Four significant digits, zeros kept, so that columns of costs line up."""
+        if not 1e-4 <= abs(value) < 1000:
+            return self.short(value)
+        return self._local(f"{value:#.4g}".rstrip("."))
+
+    def rough(self, value: float) -> str:
+        """Two significant digits: enough for a margin of error."""
+        return self._local(f"{value:.2g}")
+
+    def percent(self, value: float) -> str:
+        size = abs(value)
+        if 0 < size < 1e-6:
+            return self._local(f"{100 * value:.1e}") + "\u202f%"
+        digits = 0 if size >= 0.1 else 1 if size >= 0.01 else 2 if size >= 0.001 else 4
+        text = f"{100 * value:.{digits}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return self._local(text) + "\u202f%"
+
+
+# key: (English, French); braces are filled in when the sentence is used
+_WORDS = {
+    "raises": (
+        "{what} raises the odds of {name} {times} times",
+        "{what} multiplie la cote de {name} par {times}",
+    ),
+    "lowers": (
+        "{what} divides the odds of {name} by {times}",
+        "{what} divise la cote de {name} par {times}",
+    ),
+    "adds": (
+        "{what} adds {times} to the score of {name}",
+        "{what} ajoute {times} au score de {name}",
+    ),
+    "takes": (
+        "{what} takes {times} off the score of {name}",
+        "{what} retire {times} au score de {name}",
+    ),
+    "over": ("{name} over {other}", "{name} plutôt que {other}"),
+    "holds": ("{column} {value}", "{column} {value}"),
+    "gone": ("{column} missing", "{column} manquant"),
+    "new": ("{column} never seen before", "{column} jamais vu"),
+    "and": (" with ", " avec "),
+    "yes": ("yes", "oui"),
+    "no": ("no", "non"),
+}
+
+_LEAST_FACTOR = math.log(1.005)
+"""A factor that is written 1.00 is no reason."""
+
+
+class Spoken:
+    """The words of one language.
+
+    >>> Spoken("en").reason("amount 1,250", "fraud", math.log(3.2))
+    'amount 1,250 raises the odds of fraud 3.2 times'
+    >>> Spoken("fr").reason("montant 1 250", "fraude", -math.log(2))
+    'montant 1 250 divise la cote de fraude par 2'
+    """
+
+    def __init__(self, language: str = "en") -> None:
+        self._place = LANGUAGES.index(checked_language(language))
+        self.numbers = Numbers(language)
+
+    def say(self, key: str, **values: Any) -> str:
+        return _WORDS[key][self._place].format(**values)
+
+    def reason(self, what: str, name: str, moved: float, *, odds: bool = True) -> str:
+        """What a variable does to the odds (``moved`` is the log of a factor) or to a score."""
+        keys = ("raises", "lowers") if odds else ("adds", "takes")
+        size = self._factor(abs(moved)) if odds else self.numbers.short(abs(moved))
+        return self.say(keys[moved < 0], what=what, name=name, times=size)
+
+    def matters(self, moved: float, *, odds: bool = True) -> bool:
+        """Whether a reason is one once its number is written."""
+        return abs(moved) > (_LEAST_FACTOR if odds else 5e-5)
+
+    def _factor(self, log_factor: float) -> str:
+        if log_factor > 300.0:
+            return self.numbers.short(math.exp(300.0))
+        factor = math.exp(log_factor)
+        digits = 2 if factor < 1.995 else 1 if factor < 99.95 else 0
+        text = self.numbers.fixed(factor, digits)
+        return text.rstrip("0").rstrip(".,") if digits else text
+
+    def cell(self, table: Table, name: str, i: int) -> str:
+        """A column and what it holds on a row."""
+        j = table.place(name)
+        value, column = table.column(j)[i], " ".join(name.split())
+        if table.kinds[j] == "categorical":
+            if value == MISSING:
+                return self.say("gone", column=column)
+            texts = table.categories[j]
+            if value < 0 or texts is None:
+                return self.say("new", column=column)
+            return self.say("holds", column=column, value=" ".join(texts[value].split()))
+        if np.isnan(value):
+            return self.say("gone", column=column)
+        if table.kinds[j] == "boolean":
+            return self.say("holds", column=column, value=self.say("yes" if value else "no"))
+        return self.say("holds", column=column, value=self.numbers.short(float(value)))
+
+    def cells(self, table: Table, names: tuple[str, ...], i: int) -> str:
+        return self.say("and").join(self.cell(table, name, i) for name in names)
