@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laconic.cli.export import export_app
+from laconic.cli.progress import progress
 from laconic.cli.reproduce import reproduce
 from laconic.cli.screen import (
     columns_of,
@@ -21,7 +22,6 @@ from laconic.cli.screen import (
     console,
     look_table,
     print_notes,
-    progress,
     read_asked,
     read_cost_words,
     read_language,

@@ -1,9 +1,8 @@
-"""What the command line reads and shows: option texts, a bar that follows long work, a table."""
+"""What the command line reads and shows: option texts, notes and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,41 +121,6 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False)
-
-
-@contextmanager
-def progress(quiet: bool = False) -> Iterator[Callable[[Any], None]]:
-    """A bar on stderr that follows the steps of the library; silent for machines and pipes."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    from laconic.core.progress import Step, listening
-
-    console = Console(stderr=True, highlight=False)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    shown = not quiet and console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
-        task = bar.add_task("reading", total=1.0)
-
-        def follow(step: Step) -> None:
-            bar.update(task, description=step.text, completed=step.done)
-
-        with listening(follow):
-            yield follow
 
 
 def print_notes(screen: Console, notes: Iterable[str]) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from laconic.cli.screen import console, progress, read_priors
+from laconic.cli.progress import progress
+from laconic.cli.screen import console, read_priors
 
 ALARM_EXIT = 3
 """Exit code of an alarm, for schedulers."""

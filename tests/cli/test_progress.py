@@ -1,0 +1,73 @@
+"""What a long command says while it works: the time left, and no endless silence."""
+
+import io
+import re
+import time
+
+import pytest
+
+from laconic.cli.progress import Pace, progress
+from laconic.core.progress import Step, report_step
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.parametrize("lengths", [[10] * 10, [2] * 9 + [300], [300] + [2] * 9, [1, 5, 60, 5, 1]])
+def test_the_time_left_is_never_told_small_while_a_step_goes_on_and_on(lengths):
+    clock = Clock()
+    pace, told = Pace(clock), []
+    for k, seconds in enumerate(lengths):
+        pace.follow(Step(f"step {k}", k / len(lengths)))
+        for _ in range(seconds):
+            clock.now += 1.0
+            told.append((clock.now, pace.left()))
+    total = sum(lengths)
+    known = [(now, left) for now, left in told if left is not None]
+    assert known
+    # a step that lasts s seconds is told to need about s more, whatever the pace was before
+    started = 0.0
+    for k, seconds in enumerate(lengths):
+        for now, left in known:
+            if k and started < now <= started + seconds:
+                assert left >= now - started - 1e-9
+        started += seconds
+    if len(set(lengths)) == 1:  # at an even pace it is right, to the length of a step
+        assert all(abs(now + left - total) <= lengths[0] for now, left in known)
+
+
+def test_one_line_now_and_then_in_a_pipe():
+    stream = io.StringIO()
+    with progress(every=0.02, stream=stream):
+        report_step("comparing additive", 0.5)
+        time.sleep(0.15)
+    lines = stream.getvalue().splitlines()
+    assert 2 <= len(lines) <= 8
+    assert all(
+        re.fullmatch(r"laconic: \S+ s: comparing additive, about \S+ s left", x) for x in lines
+    )
+    time.sleep(0.05)
+    assert len(stream.getvalue().splitlines()) == len(lines)
+
+
+def test_short_work_is_silent_in_a_pipe():
+    stream = io.StringIO()
+    with progress(stream=stream):
+        report_step("reading", 0.0)
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar_that_leaves_nothing():
+    class Screen(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Screen()
+    with progress(stream=stream) as step:
+        step(Step("12 rows written", 0.4))
+        time.sleep(0.25)
+    assert "12 rows written" in stream.getvalue()
