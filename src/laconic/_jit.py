@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _told: list[bool] = []
 
 
-def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def njit(**options: Any) -> Callable[[Function], Function]:
     """``numba.njit``; in a read-only container, without the cache and with one line to say so.
 
     >>> @njit(cache=False)
@@ -21,9 +22,9 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     42
     """
 
-    def compiled(function: Callable[..., Any]) -> Any:
+    def compiled(function: Function) -> Function:
         try:
-            return numba.njit(**options)(function)
+            return numba.njit(**options)(function)  # type: ignore[no-any-return]
         except RuntimeError as error:
             if "cannot cache function" not in str(error):
                 raise
@@ -35,6 +36,6 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
                 UserWarning,
                 stacklevel=2,
             )
-        return numba.njit(**{**options, "cache": False})(function)
+        return numba.njit(**{**options, "cache": False})(function)  # type: ignore[no-any-return]
 
     return compiled

@@ -105,8 +105,8 @@ def read_reasons(
     positive = labels.get(str(known.get("positive")), model.classes_.tolist()[-1])
     rows = None if against is None else explained_file(model, against, text)
     name = class_name(str(positive), str(known.get("target") or ""))
-    which = "for" if adverse else "both"
-    return Reasons(many, read_language(language), rows, positive, name, which)
+    language = read_language(language)
+    return Reasons(many, language, rows, positive, name, "for" if adverse else "both")
 
 
 def _typed_number(text: str) -> float:
