@@ -2,11 +2,12 @@ r"""Class weights, and a price of abstaining, that hold promises of several clas
 
 The rule takes the decision d of least :math:`\sum_k w_k p_k \mathrm{costs}[k, d]` and abstains
 where that exceeds :math:`\rho`. Weights and price are learned on one half of the calibration rows:
-the cheapest that keep every level there with a margin of t standard errors, for falling t. The
+the cheapest that keep every level there with a margin of t standard errors, for several t. The
 other half tests these few rules, the likeliest to pass first (as the first half says), each by the
-largest of the p-values of its promises, and stops at the first that fails (Learn then Test with a fixed sequence,
-Angelopoulos et al. 2021). A rule that breaks any promise passes with probability delta at most, and
-so does the first such rule of the sequence: several promises at once cost nothing more.
+largest of the p-values of its promises, and stops at the first that fails (Learn then Test with a
+fixed sequence, Angelopoulos et al. 2021). A rule that breaks any promise passes with probability
+delta at most, and so does the first such rule of the sequence: several promises at once cost
+nothing more.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.core.decisions import class_codes, cost_matrix, expected_costs
+from laconic.core.decisions import class_codes, cost_matrix
 from laconic.data.row_keys import number_keys, place_keys, uniforms
 from laconic.decide.guarantee import (
     OF_A_CLASS,
@@ -225,11 +226,11 @@ class _Rows:
         return _Rows(self.proba[kept], self.codes[kept], self.matrix, self.reject_cost, self.asked)
 
     def decide(self, rule: _Rule) -> Ints:
-        paid = expected_costs(self.proba, np.exp(rule.logs)[:, None] * self.matrix)
+        paid = self.proba @ (np.exp(rule.logs)[:, None] * self.matrix)
         decided = paid.argmin(axis=1)
         if rule.reject is not None:
-            decided = np.where(paid.min(axis=1) > rule.reject, -1, decided)
-        return np.asarray(decided, dtype=np.int64)
+            decided[paid.min(axis=1) > rule.reject] = -1
+        return np.asarray(decided)
 
     def paid(self, decided: Ints) -> Floats:
         cost = self.matrix[self.codes, np.maximum(decided, 0)]
@@ -239,16 +240,19 @@ class _Rows:
 
     def counts(self, one: Guarantee, k: int | None, decided: Ints) -> tuple[int, int]:
         """Rows on the wrong side of a promise, and rows that it is about."""
+        if one.measure == "error":
+            taken = decided >= 0
+            return int((taken & (decided != self.codes)).sum()), int(taken.sum())
+        if one.measure == "abstentions":
+            return int((decided < 0).sum()), len(decided)
         own, said = self.codes == k, decided == k
-        wrong, of = {
-            "recall": (own & ~said, own),
-            "false_alarms": (said & ~own, ~own),
-            "alarms": (said, np.ones_like(said)),
-            "precision": (said & ~own, said),
-            "error": ((decided >= 0) & (decided != self.codes), decided >= 0),
-            "abstentions": (decided < 0, np.ones_like(said)),
+        n_own, n_said, both = int(own.sum()), int(said.sum()), int((own & said).sum())
+        return {
+            "recall": (n_own - both, n_own),
+            "false_alarms": (n_said - both, len(own) - n_own),
+            "alarms": (n_said, len(own)),
+            "precision": (n_said - both, n_said),
         }[one.measure]
-        return int(wrong.sum()), int(of.sum())
 
     def p_value(self, one: Guarantee, decided: Ints) -> float:
         """Of "the promise is broken"."""
