@@ -513,13 +513,15 @@ def test_the_candidates_are_drawn_where_they_are():
 
 def test_a_baseline_is_called_by_its_name():
     from sklearn.dummy import DummyClassifier
+    from sklearn.ensemble import RandomForestClassifier
 
     draw = np.random.default_rng(0)
     X = draw.normal(size=(300, 2))
     y = (X[:, 0] + draw.normal(size=300) > 0.5).astype(int)
     model = SparseAdditiveClassifier(group_penalty=0.01).fit(X, y)
     for baseline, name in [
-        (DummyClassifier(strategy="prior"), "DummyClassifier"),
+        (DummyClassifier(strategy="prior"), "dummy"),
+        (RandomForestClassifier(2, max_depth=1), "random forest"),
         (LogisticRegression(), "plain logistic regression"),
     ]:
         found = report(model, X, y, baseline=baseline.fit(X, y))

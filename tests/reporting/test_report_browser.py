@@ -14,11 +14,13 @@ from laconic import (
     PlainLogisticRegression,
     SparseAdditiveClassifier,
     WeightedNaiveBayes,
+    __version__,
     report,
 )
 from laconic.data.demo import make_payments
 from laconic.data.tables.columns import Schema
 from laconic.reporting.curves import ceiling, mix, play
+from laconic.reporting.words import words
 from report_rows import hostile_model
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
@@ -273,8 +275,142 @@ def test_several_classes(inner, open_page):
         cells = {n: None if np.isnan(v) else v for n, v in zip(names, row[0], strict=True)}
         fill_in(opened, found.summary["model"], cells)
         assert_answers(opened, model, found, row)
+    assert_errors_cost(opened, found, steps, k=3)
     opened.page.select_option("#model-class", "3")
+    opened.page.click("#specialists > summary")
     opened.page.select_option("#trust-class", "4")
+
+
+def assert_errors_cost(opened, found, steps, k):
+    """Errors on one class made dearer: what the page shows is the rule run again."""
+    opened.page.select_option("#errors-class", str(k))
+    press(opened, "#errors", "ArrowRight", 6)
+    table, shares = found.summary["cost_sliders"], found.summary["mix"]
+    counts = np.array(table["counts"][k][table["steps"] + 6], dtype=float)
+    costs = np.array(shares["costs"])
+    costs[k] *= np.exp(6 * table["step"])
+    rates = counts / np.maximum(np.array(shares["rows"])[:, None], 1)
+    now = mix(shares | {"rates": rates.tolist(), "costs": costs.tolist()}, steps)
+    assert opened.value("#o-cost") == pytest.approx(now["cost"], abs=NEAR)
+    assert opened.value("#errors-value") == pytest.approx(np.exp(6 * table["step"]))
+    for d in range(len(shares["shares"])):
+        assert opened.value(f"#decided-{d}") == pytest.approx(now["decided"][d], abs=NEAR)
+    press(opened, "#errors", "ArrowLeft", 6)
+
+
+def test_the_capacity_slider_shows_the_numbers_of_python(payments, open_page):
+    *_, found = payments
+    table = found.summary["capacity"]
+    opened = open_page(found)
+
+    def assert_capacity(at):
+        share, caught = table["shares"][at], table["caught"][at]
+        assert opened.value("#capacity-step-value") == pytest.approx(share, abs=NEAR)
+        assert opened.value("#o-caught") == pytest.approx(caught, abs=NEAR)
+        assert opened.value("#o-right") == pytest.approx(caught * table["base"] / share, abs=NEAR)
+        assert opened.value("#o-found") == pytest.approx(1000 * caught * table["base"], abs=1e-6)
+        assert opened.value("#o-lift") == pytest.approx(caught / share, rel=NEAR)
+
+    assert_capacity(table["start"])
+    press(opened, "#capacity-step", "ArrowLeft", 9)
+    assert_capacity(table["start"] - 9)
+    press(opened, "#capacity-step", "Home", 1)
+    assert_capacity(0)
+    press(opened, "#capacity-step", "End", 1)
+    assert_capacity(len(table["shares"]) - 1)
+
+
+def test_cases_and_currency_scale_the_sliders(payments, open_page):
+    model, X, y, _ = payments
+    found = report(model, X, y, cases="5000/month", currency="EUR")
+    opened = open_page(found, viewport={"width": 400, "height": 800})
+    press(opened, "#ratio", "ArrowRight", 5)
+    now = play(found.summary["sliders"], 5, 0)
+    assert opened.value("#o-money") == pytest.approx(5000 * now["cost"], abs=1e-6)
+    assert opened.value("#o-decided") == pytest.approx(5 * now["decided"], abs=1e-6)
+    assert opened.page.inner_text("#o-money").endswith("EUR")
+    assert "a month" in opened.page.inner_text("#play-panel")
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+TEXTS = """() => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (walk.nextNode()) {
+    const node = walk.currentNode;
+    if (!['SCRIPT', 'STYLE'].includes(node.parentElement.tagName)) found.push(node.data);
+  }
+  for (const node of document.querySelectorAll('[aria-label]')) found.push(node.ariaLabel);
+  return found;
+}"""
+
+
+def test_no_english_sentence_and_no_english_number_in_the_french_page(payments, open_page):
+    """Every text of the opened page against the English half of the dictionary."""
+    model, X, y, _ = payments
+    comparison = {"candidate": ["a", "b"], "cost": [0.41, 0.4235], "size": [3.0, 43.5],
+                  "chosen": [True, False], "note": ["", "2 folds"]}  # fmt: skip
+    plain = PlainLogisticRegression().fit(X, y)
+    shown = [
+        report(model, X, y, language="fr", title="Cartes", cases="5000/month", currency="EUR",
+               baseline=plain, comparison=comparison, n_train=3000),
+        report(*three_classes_model(), language="fr", title="Urgences"),
+    ]  # fmt: skip
+    english, french = [], {" ".join(text.split()) for text in words("fr").values()}
+    for text in {" ".join(text.split()) for text in words("en").values()} - french - {""}:
+        literal = re.split(r"\{\w+\}", text)
+        if max(map(len, literal)) >= 4:
+            english.append(re.compile(".+".join(map(re.escape, literal))))
+    assert len(english) > 150
+    for found in shown:
+        opened = open_page(found)
+        opened.page.click("#specialists > summary")
+        for summary in opened.page.locator("figure details summary").all()[:4]:
+            summary.click()
+        texts = [" ".join(t.split()) for t in opened.page.evaluate(TEXTS) if t.strip()]
+        assert len(texts) > 100
+        for text in texts:
+            assert not [p.pattern for p in english if p.fullmatch(text)], text
+            assert not re.search(r"(?<![\w.])\d+\.\d", text.replace(__version__, "")), text
+
+    assert "3\u202f000 lignes" in shown[0].to_html()
+
+
+def three_classes_model():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(300, 2))
+    y = np.array(["un", "deux", "trois"])[np.digitize(X[:, 0] + draw.normal(size=300), [0, 1])]
+    return DecisionClassifier(PlainLogisticRegression(), reject_cost=0.4).fit(X, y), X, y
+
+
+def test_leaves_of_trees_have_labels_and_the_map_is_whole(open_page):
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(500, 3))
+    X[0] = 40.0  # far outside of the map
+    y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * draw.normal(size=500) > 0).astype(int)
+    model = DecisionClassifier(WeightedNaiveBayes(random_state=0, trees=2)).fit(X[:300], y[:300])
+    found = report(model, X, y)
+    terms = found.summary["model"]["form"]["terms"]
+    trees = [term for term in terms if term["kind"] == "rules"]
+    assert trees
+    opened = open_page(found, viewport={"width": 1000, "height": 800})
+    opened.page.click("#specialists > summary")
+    drawn = opened.page.locator(f"figure svg[aria-label='{', '.join(trees[0]['columns'])}']").first
+    leaves = sum(c < 0 for c in trees[0]["column"])
+    assert drawn.locator("rect").count() == leaves
+    labels = drawn.locator("text:not([text-anchor])").all_text_contents()
+    assert len(labels) >= leaves
+    assert all(any(name in text for name in trees[0]["columns"]) for text in labels)
+    outside = opened.page.evaluate(
+        """() => {
+          const svg = document.querySelector('#map-panel svg'), box = svg.viewBox.baseVal;
+          return [...svg.querySelectorAll('circle')].filter((c) => {
+            const [x, y, r] = ['cx', 'cy', 'r'].map((n) => Number(c.getAttribute(n)));
+            return x - r < 0 || x + r > box.width || y - r < 0 || y + r > box.height
+              || c.closest('[clip-path]');
+          }).length;
+        }"""
+    )
+    assert outside == 0
 
 
 def test_tables_curves_grids_and_trees_of_two_classes(open_page):

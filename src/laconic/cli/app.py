@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,6 +117,12 @@ MissingOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, messages on stderr.")]
 LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or fr.")]
+CasesOption = Annotated[
+    str | None, typer.Option("--cases", help="How many cases come: 5000/month (day, week, year).")
+]
+CurrencyOption = Annotated[
+    str | None, typer.Option("--currency", help="Unit of the costs, shown in the report: EUR.")
+]
 ReasonLanguageOption = Annotated[str, typer.Option(help="Language of reasons in words: en or fr.")]
 AgainstOption = Annotated[
     str | None,
@@ -196,6 +203,8 @@ def fit(
         str | None, typer.Option(help="Cases that may be decided positive: 100/5000.")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Of all guarantees together.")] = 0.95,
+    cases: CasesOption = None,
+    currency: CurrencyOption = None,
     cluster: ClusterOption = None,
     scan: ScanOption = False,
     as_json: JsonOption = False,
@@ -218,9 +227,9 @@ def fit(
     options = JobOptions(
         read_cost_words(cost, costs), positive, read_priors(prior), reject_cost,
         read_models(model), read_seconds(budget), seed, read_language(language), max_size, target,
-        tuple(guarantee or ()), capacity, confidence,
+        tuple(guarantee or ()), capacity, confidence, cases, currency,
     )  # fmt: skip
-    title = f"{target} in {Path(data).name}"
+    title = f"{target} {'dans' if language == 'fr' else 'in'} {Path(data).name}"
     if cluster is not None or scan or names_many(data):
         if drop_missing_target:
             raise ValueError("--drop-missing-target is for a table that is read into memory.")
@@ -424,10 +433,12 @@ def report(
     data: DataArgument,
     target: TargetOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML, Markdown or JSON file.")],
-    title: Annotated[str, typer.Option(help="Heading of the report.")] = "Decision report",
+    title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
     language: LanguageOption = "en",
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,
+    cases: CasesOption = None,
+    currency: CurrencyOption = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
     """A report of a model on labelled rows that the fit has not seen."""
@@ -435,11 +446,15 @@ def report(
     from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
     from laconic.job.rows import rows_for
+    from laconic.job.table import named_classes
 
     loaded = load(model)
     X, y = rows_for(loaded, data, target, TextFormat(separator, encoding))
-    made = laconic.report(loaded, X, y, language=read_language(language), title=title)
-    made.save(out)
+    made = laconic.report(
+        loaded, X, y, language=read_language(language), title=title, cases=cases, currency=currency
+    )
+    shown = named_classes(made.summary, target)  # 1 of 0/1 by the name of its column
+    replace(made, summary=shown).save(out)
     console().print(f"wrote {out}", markup=False)
     if open_page:
         typer.launch(str(out))

@@ -91,6 +91,8 @@ def _fit_and_write(
         n_train=training.n_rows - model.n_calibration_,
         comparison=model.comparison_,
         baseline=baseline,
+        cases=options.cases,
+        currency=options.currency,
         seed=options.seed,
     )
     reference = reference_of(model.decision_, rows, y[known])

@@ -27,6 +27,7 @@ from laconic.export.atomic import write_atomically
 from laconic.export.model_file import save
 from laconic.job.rows import JobRows
 from laconic.linear.plain import PlainLogisticRegression
+from laconic.reporting.business import read_volume
 from laconic.reporting.render import to_html
 from laconic.reporting.summary import compact, summarise
 
@@ -55,6 +56,8 @@ class JobOptions:
     guarantee: tuple[str, ...] = ()
     capacity: str | None = None
     confidence: float = 0.95
+    cases: str | None = None
+    currency: str | None = None
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ def classifier_of(
 
 def run_job(rows: JobRows, options: JobOptions, *, out: Path, title: str) -> JobResult:
     """Split, compare, fit, measure on the rows held out; write ``model.json``, ``report.html``."""
+    read_volume(options.cases, options.currency)  # said before a long fit
     problem = read_problem(rows.label, options)
     _, counts = np.unique(rows.label, return_counts=True)
     if counts.min() < 2:
@@ -154,6 +158,8 @@ def _fit_and_report(
         n_train=len(train) - model.n_calibration_,
         comparison=model.comparison_,
         baseline=baseline,
+        cases=options.cases,
+        currency=options.currency,
         seed=options.seed,
     )
     reference = reference_of(model.decision_, X[test], label[test])

@@ -19,7 +19,9 @@ from laconic import __version__
 from laconic.reporting.sentences import Sentences
 from laconic.reporting.words import clipped
 
-_SCRIPTS = ("arithmetic", "drawing", "sliders", "evidence", "shapes", "whatif", "main")
+_SCRIPTS = (
+    "arithmetic", "drawing", "sliders", "capacity", "evidence", "shapes", "whatif", "main",
+)  # fmt: skip
 _PAGE_KEYS = (
     "classes",
     "positive",
@@ -27,6 +29,9 @@ _PAGE_KEYS = (
     "reject_cost",
     "sliders",
     "mix",
+    "volume",
+    "capacity",
+    "cost_sliders",
     "reliability",
     "comparison",
     "map",
@@ -73,7 +78,7 @@ def embedded(data: Any) -> str:
 def _page_data(summary: dict[str, Any]) -> dict[str, Any]:
     model = summary["model"]
     found = {key: summary[key] for key in _PAGE_KEYS}
-    found["model"] = {key: model.get(key) for key in ("form", "columns", "order")}
+    found["model"] = {key: model.get(key) for key in ("form", "columns", "order", "variables")}
     found["prior_factors"] = summary["prior_factors"]
     return found
 
@@ -81,13 +86,18 @@ def _page_data(summary: dict[str, Any]) -> dict[str, Any]:
 def _context(said: Sentences) -> dict[str, Any]:
     summary, w = said.summary, said.words
     what_if = bool(summary["model"].get("what_if"))
-    sections = ["play", "trust", "model", "what_if", "proofs", "size", "map", "counts"]
-    absent = {"what_if": not what_if, "size": summary["comparison"] is None}
+    sections = ["capacity", "play", "counts", "model", "what_if", "specialists"]
+    absent = {"what_if": not what_if, "capacity": summary["capacity"] is None}
     drawn = "x" in summary["map"]
     return {
         "w": w,
-        "colon": " :" if said.language == "fr" else ":",
-        "family": summary["model"]["family"],
+        "colon": said.colon,
+        "family": said.family(),
+        "in_python": said.say("family_lead", family=clipped(summary["model"]["family"], 80)),
+        "price": said.price(),
+        "measures": said.measures(),
+        "capacity_lead": said.say("capacity_lead", name=clipped(summary["positive"], 40)),
+        "has_capacity": summary["capacity"] is not None,
         "verdict": said.verdict(),
         "measured": said.measured(),
         "at_prior": said.at_prior(),
@@ -96,7 +106,7 @@ def _context(said: Sentences) -> dict[str, Any]:
             (name.replace("_", "-"), w[f"h_{name}"]) for name in sections if not absent.get(name)
         ],
         "play_lead": _play_lead(said),
-        "rules": [{"name": name, "text": said.numbers.cost(cost)} for name, cost in said.rules()],
+        "rules": [{"name": name, "text": said.cost(cost)} for name, cost in said.rules()],
         "trust_lead": _trust_lead(said),
         "model_lead": said.model_lead(),
         "listing": said.listing(),
@@ -193,9 +203,11 @@ def to_markdown(summary: dict[str, Any], *, title: str, language: str = "en") ->
     lines = [f"# {_inert(title)}", "", _inert(said.verdict()), "", said.measured()]
     prior = said.at_prior()
     lines += ["", _inert(prior)] if prior else []
-    rules = [[name, said.numbers.cost(cost)] for name, cost in said.rules()]
+    price = said.price()
+    lines += ["", _inert(price)] if price else []
+    rules = [[name, said.cost(cost)] for name, cost in said.rules()]
     lines += ["", f"## {w['h_play']}", "", *_markdown_table([w["t_rule"], w["t_cost"]], rules)]
-    cards = [[card["label"], card["text"]] for card in said.cards()[1:]]
+    cards = [[card["label"], card["text"]] for card in said.cards()[1:] + said.measures()]
     lines += ["", *_markdown_table(["", ""], cards)]
     lines += ["", f"## {w['h_model']}", "", _inert(said.model_lead())]
     listing = said.listing() or _importances(said)
@@ -205,7 +217,7 @@ def to_markdown(summary: dict[str, Any], *, title: str, language: str = "en") ->
     for proof in said.proofs():
         lines.append(
             f"* **{_inert(proof['title'])}.** {_inert(proof['says'])} "
-            f"*{w['assumes']}: {_inert(proof['assumes'])}*"
+            f"*{w['assumes']}{said.colon} {_inert(proof['assumes'])}*"
         )
     found = said.candidates()
     if found is not None:
@@ -248,7 +260,7 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
     costs.add_column(w["t_rule"])
     costs.add_column(w["t_cost"], justify="right")
     for place, (name, cost) in enumerate(said.rules()):
-        costs.add_row(Text(name), Text(f"{cost:.4f}", style="" if place else "bold"))
+        costs.add_row(Text(name), Text(said.cost(cost), style="" if place else "bold"))
     counts = said.counts()
     decided = RichTable()
     decided.add_column(w["truth_decision"])
@@ -259,5 +271,9 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
     lines: list[RenderableType] = [Text(said.measured()), costs]
     if summary["threshold"] is not None:
         label = said.say("card_threshold", name=clipped(summary["positive"], 40))
-        lines.append(Text(f"{label}: {said.numbers.percent(summary['threshold'])}"))
+        lines.append(Text(f"{label}{said.colon} {said.numbers.percent(summary['threshold'])}"))
+    for card in said.cards():
+        if card["key"] in ("money", "caught", "precision"):
+            note = f" ({card['note']})" if card["note"] else ""
+            lines.append(Text(f"{card['label']}{said.colon} {card['text']}{note}"))
     return Group(*lines, decided)

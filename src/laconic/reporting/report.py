@@ -78,6 +78,8 @@ def report(
     costs: Any = None,
     positive: Any = None,
     baseline: Any = None,
+    cases: Any = None,
+    currency: str | None = None,
     certificates: list[dict[str, Any]] | None = None,
     n_train: int | None = None,
     seed: int = 0,
@@ -105,6 +107,10 @@ def report(
     baseline : fitted classifier, default=None
         A plain model to compare with, for instance :class:`~laconic.PlainLogisticRegression`
         fitted on the same training rows.
+    cases : str or float, default=None
+        How many cases come, such as "5000/month": costs and counts are told for that time.
+    currency : str, default=None
+        The unit of the costs, such as "EUR".
     certificates : list of dict, default=None
         More certificates, with ``title``, ``says`` and ``assumes``.
     n_train : int, default=None
@@ -140,6 +146,8 @@ def report(
             comparison=comparison,
             certificates=certificates,
             baseline=baseline,
+            cases=cases,
+            currency=currency,
             seed=seed,
         ),
         words(language)["title"] if title is None else title,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from laconic.reporting.names import family_name, note_text
 from laconic.reporting.words import Numbers, clipped, words
 
 _SHOWN_CLASSES = 12
@@ -15,9 +16,38 @@ class Sentences:
 
     def __init__(self, summary: dict[str, Any], language: str = "en") -> None:
         self.summary = summary
-        self.words = words(language)
         self.numbers = Numbers(language)
         self.language = language
+        self.volume: dict[str, Any] = summary.get("volume") or {}
+        self.cases: float | None = self.volume.get("cases")
+        known = words(language)
+        per = known["per_thousand" if self.cases is None else f"per_{self.volume['period']}"]
+        self.words = {key: text.replace("{per}", per) for key, text in known.items()}
+
+    @property
+    def scale(self) -> float:
+        """From counts in 1,000 cases to those of the period."""
+        return 1.0 if self.cases is None else self.cases / 1000.0
+
+    def money(self, value: float) -> str:
+        """A cost of the whole period."""
+        text = self.numbers.whole(value) if abs(value) >= 100 else self.numbers.fixed(value, 2)
+        return self._in_currency(text)
+
+    def cost(self, value: float) -> str:
+        """A cost per case."""
+        return self._in_currency(self.numbers.cost(value))
+
+    def _in_currency(self, text: str) -> str:
+        unit = self.volume.get("currency")
+        return text if unit is None else f"{text}\u00a0{unit}"
+
+    @property
+    def colon(self) -> str:
+        return "\u00a0:" if self.language == "fr" else ":"
+
+    def family(self) -> str:
+        return family_name(self.summary["model"]["family"], self.language)
 
     def say(self, key: str, **values: Any) -> str:
         return self.words[key].format(**values)
@@ -58,7 +88,9 @@ class Sentences:
     def other_name(self) -> str:
         """The model that was handed over to compare with."""
         name = self.summary.get("baseline_name")
-        return self.words["plain"] if name is None else clipped(name, 40)
+        if name is None:
+            return self.words["plain"]
+        return clipped(family_name(name, self.language), 40)
 
     def verdict(self) -> str:
         cost = self.summary["expected_cost"]
@@ -70,8 +102,8 @@ class Sentences:
         best = min(constant, key=lambda key: constant[key])
         _, low, high = self.summary["alternatives"][best]
         values = {
-            "cost": self.numbers.cost(cost),
-            "other": self.numbers.cost(constant[best]),
+            "cost": self.cost(cost),
+            "other": self.cost(constant[best]),
             "rule": self._baseline_name(best),
         }
         if low <= 0 <= high:
@@ -81,7 +113,25 @@ class Sentences:
             text = self.say("verdict_better", percent=self.numbers.percent(saved), **values)
         else:
             text = self.say("verdict_worse", **values)
+        if self.cases is not None:
+            key = "verdict_money" if cost < constant[best] and not low <= 0 <= high else ""
+            text += " " + self.say(
+                key or "verdict_money_only",
+                cases=self.numbers.whole(self.cases),
+                money=self.money(cost * self.cases),
+                saved=self.money((constant[best] - cost) * self.cases),
+                rule=self._baseline_name(best),
+            )
         return text + self._beside_the_plain_one()
+
+    def price(self) -> str | None:
+        """What it costs that the model can be read, where all the candidates were compared."""
+        found = self.summary.get("price")
+        if found is None:
+            return None
+        ends = {key: self.numbers.rough(found[key]) for key in ("value", "low", "high")}
+        ends |= {key: self._in_currency(ends[key]) for key in ("value", "high")}
+        return self.say("price_some" if found["low"] > 0 else "price_none", **ends)
 
     def _beside_the_plain_one(self) -> str:
         """The best simple model beside this one, with the chance in their difference."""
@@ -93,10 +143,10 @@ class Sentences:
         share = abs(more) / (cost - more) if cost > more else 0.0
         values = {
             "name": self.other_name(),
-            "other": self.numbers.cost(cost - more),
+            "other": self.cost(cost - more),
             "percent": self.numbers.percent(share),
-            "low": self.numbers.cost(low),
-            "high": self.numbers.cost(high),
+            "low": self.numbers.rough(low),
+            "high": self._in_currency(self.numbers.rough(high)),
         }
         return " " + self.say(key, **values)
 
@@ -108,30 +158,49 @@ class Sentences:
         cost = summary["expected_cost"]
         ends = {end: numbers.rough(summary[f"expected_cost_{end}"]) for end in ("low", "high")}
         found = [
-            self._card("cost", self.words["card_cost"], cost, numbers.cost(cost))
+            self._card("cost", self.words["card_cost"], cost, self.cost(cost))
             | {"note": self.say("between", **ends)}
         ]
+        if self.cases is not None:
+            limits = [summary[f"expected_cost_{end}"] * self.cases for end in ("low", "high")]
+            note = self.say("between", low=self.money(limits[0]), high=self.money(limits[1]))
+            label, paid = self.words["card_money"], cost * self.cases
+            found = [self._card("money", label, paid, self.money(paid)) | {"note": note}]
+        for key in ("caught", "precision"):
+            if summary.get(key) is not None:
+                share, low, high = summary[key]
+                note = self.say("between", low=numbers.percent(low), high=numbers.percent(high))
+                label = self.say(f"card_{key}", name=positive)
+                found.append(self._card(key, label, share, numbers.percent(share)) | {"note": note})
+        decided = summary["decisions_per_1000"][place]
+        label = self.say("card_decided", name=positive)
+        found.append(self._card("decided", label, decided, self._count(decided)))
         if summary["threshold"] is not None:
             label = self.say("card_threshold", name=positive)
             threshold = summary["threshold"]
             found.append(self._card("threshold", label, threshold, numbers.percent(threshold)))
-        if len(summary["classes"]) == 2:
-            decided = summary["decisions_per_1000"][place]
-            label = self.say("card_decided", name=positive)
-            found.append(self._card("decided", label, decided, numbers.fixed(decided, 1)))
         if any(summary["abstentions"]):
             left = summary["abstentions_per_1000"]
             label = self.words["card_abstained"]
-            found.append(self._card("abstained", label, left, numbers.fixed(left, 1)))
-        for key in ("auc", "log_loss"):
-            if summary[key] is not None:
-                text = numbers.short(summary[key])
-                found.append(self._card(key, self.words[f"card_{key}"], summary[key], text))
+            found.append(self._card("abstained", label, left, self._count(left)))
         size = summary.get("model", {}).get("size")
         if size is not None and size["count"] is not None:
             label = self.words[f"card_{size['unit']}"]
             found.append(self._card("size", label, size["count"], numbers.whole(size["count"])))
         return found
+
+    def measures(self) -> list[dict[str, Any]]:
+        """Numbers that only specialists ask for."""
+        return [
+            self._card(key, self.words[f"card_{key}"], value, self.numbers.short(value))
+            for key in ("auc", "log_loss")
+            if (value := self.summary[key]) is not None
+        ]
+
+    def _count(self, per_thousand: float) -> str:
+        """Cases in 1,000, or in the period."""
+        count = per_thousand * self.scale
+        return self.numbers.fixed(count, 0 if self.cases is not None and count >= 20 else 1)
 
     @staticmethod
     def _card(key: str, label: str, value: float, text: str) -> dict[str, Any]:
@@ -146,7 +215,7 @@ class Sentences:
         if kind == "given":
             return {key: str(entry.get(key, "")) for key in ("title", "says", "assumes")}
         values: dict[str, Any] = {}
-        shown = number.cost if kind == "measured" else number.short
+        shown = self.cost if kind == "measured" else number.short
         for key in ("value", "low", "high", "gap"):
             if entry.get(key) is not None:
                 values[key] = shown(entry[key])
@@ -168,7 +237,9 @@ class Sentences:
             pairs = zip(self.summary["classes"][:_SHOWN_CLASSES], entry["risks"], strict=False)
             values["risks"] = ", ".join(f"{clipped(c, 30)} {number.short(r)}" for c, r in pairs)
         assumption = str(entry.get("assumption", ""))
-        if assumption:
+        if assumption and self.language != "en":  # it is handed over in English
+            assumption = self.say("see_bound", name=entry.get("name"))
+        elif assumption:
             assumption = assumption[0].upper() + assumption[1:].rstrip(".") + "."
         return {
             "title": self.words[f"{kind}_t"],
@@ -178,7 +249,8 @@ class Sentences:
 
     def model_lead(self) -> str:
         model, whole = self.summary["model"], self.numbers.whole
-        family = model["family"]
+        family = self.family()
+        family = family[:1].upper() + family[1:]
         if model["kind"] == "additive":
             text = self.say(
                 "model_additive",
@@ -187,8 +259,6 @@ class Sentences:
                 columns=whole(model["n_columns"]),
                 rows=whole(model["described_rows"]),
             )
-            if model["drawn_twice"]:
-                text = f"{text} {self.words['model_twice']}"
             if model["form"] is None:
                 return f"{text} {self.words['model_large']}"
             if len(model["form"]["intercept"]) > 1:
@@ -247,6 +317,7 @@ class Sentences:
             ("auc", "t_auc"),
             ("fit_seconds", "t_seconds"),
             ("certificate", "t_certificate"),
+            ("note", "t_note"),
         ]
         kept = [(column, head) for column, head in wanted if column in table]
         chosen = table.get("chosen", [False] * len(table["candidate"]))
@@ -266,10 +337,13 @@ class Sentences:
     def _cell(self, value: Any, column: str) -> str:
         if value is None:
             return "–"  # noqa: RUF001
+        if column == "note":
+            return clipped(note_text(str(value), self.language), 120)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return clipped(value, 80)
-        counted = column in ("size", "fit_seconds")
-        return self.numbers.short(value) if counted else self.numbers.cost(value)
+        if column == "size":
+            return self.numbers.whole(value)
+        return self.numbers.short(value) if column == "fit_seconds" else self.numbers.cost(value)
 
     def counts(self) -> dict[str, Any]:
         """Truth by decision, with the share decided right."""

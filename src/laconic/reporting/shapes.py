@@ -89,15 +89,17 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
     truth = rows.truth[places]
     terms = [_describe_term(term, table, truth == k) for term in form.terms]
     order = sorted(range(len(terms)), key=lambda t: -terms[t]["importance"])
+    variables = _variables(form, terms, table)
     found: dict[str, Any] = {
         "kind": "additive",
         "n_columns": len(form.columns),
-        "n_terms": len(terms),
-        "drawn_twice": len({term.columns for term in form.terms}) < len(form.terms),
+        "n_terms": len(variables),
         "described_rows": len(places),
         "order": order,
+        "variables": variables,
         "importance": [
-            [name_of(form.terms[t]), terms[t]["importance"]] for t in order[:MOST_LISTED]
+            [name_of(form.terms[own["terms"][0]]), own["importance"]]
+            for own in variables[:MOST_LISTED]
         ],
         "form": None,
         "what_if": False,
@@ -112,6 +114,21 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
     found |= {"form": embedded, "columns": columns}
     found["what_if"] = bool(form.terms) and _agrees(form, rows, table, places)
     return found
+
+
+def _variables(form: AdditiveScore, terms: list[Any], table: Table) -> list[dict[str, Any]]:
+    """Terms that read the same columns are one variable: drawn once, told once."""
+    places: dict[frozenset[str], list[int]] = {}
+    for t, term in enumerate(form.terms):
+        places.setdefault(frozenset(term.columns), []).append(t)
+    found = []
+    for own in places.values():
+        size = terms[own[0]]["importance"]
+        if len(own) > 1:
+            total = sum(form.terms[t].contribution(table) for t in own)
+            size = float(np.asarray(total).std(axis=0).max(initial=0.0))
+        found.append({"terms": own, "importance": size})
+    return sorted(found, key=lambda one: -one["importance"])
 
 
 def name_of(term: Term) -> str:

@@ -9,7 +9,15 @@ import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
 from laconic.core.decisions import positive_class
+from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.intervals import CONFIDENCE, difference_interval, mean_cost_interval
+from laconic.reporting.business import (
+    capacity_table,
+    cost_table,
+    hit_rates,
+    read_volume,
+    readability_price,
+)
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
 from laconic.reporting.measured import Measured, decision_model, measure
 from laconic.reporting.sentences import Sentences
@@ -117,7 +125,7 @@ def _of_minimax(model: Any) -> list[dict[str, Any]]:
 
 
 FORMAT = "laconic report 1"
-BULKY = ("model", "map", "sliders", "mix", "reliability")
+BULKY = ("model", "map", "sliders", "mix", "reliability", "capacity", "cost_sliders")
 """Keys that only the page needs; without them the dict stays small enough to read."""
 
 
@@ -132,6 +140,8 @@ def summarise(
     comparison: Any = None,
     certificates: list[dict[str, Any]] | None = None,
     baseline: Any = None,
+    cases: Any = None,
+    currency: str | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Measure ``model`` on test rows.
@@ -156,6 +166,10 @@ def summarise(
         More certificates, each with ``title``, ``says`` and ``assumes``.
     baseline : fitted classifier, default=None
         A plain model, for instance logistic regression, to compare with.
+    cases : str or float, default=None
+        How many cases come in a period, such as "5000/month": costs and counts are told for it.
+    currency : str, default=None
+        The unit of the costs, such as "EUR".
     seed : int, default=0
         Of the rows drawn for the map.
 
@@ -165,8 +179,10 @@ def summarise(
         Numbers, texts, lists and dicts only: ``json.dumps`` takes it, and equal models on equal
         rows give equal dicts.
     """
+    volume = read_volume(cases, currency)
     if comparison is None:
         comparison = getattr(model, "comparison_", None)
+    price = readability_price(model)
     positive = getattr(model, "positive_", None) if positive is None else positive
     model = decision_model(model, costs, positive)
     rows = measure(model, X, y, costs, positive)
@@ -185,7 +201,10 @@ def summarise(
         "reject_cost": rows.reject_cost,
         "prior": None if rows.prior is None else rows.prior.tolist(),
         "prior_factors": _prior_factors(rows),
+        "volume": volume,
         **spread,
+        **hit_rates(rows, k),
+        "price": price,
         "baselines": _baselines(rows, sliders),
         "baseline_name": None if baseline is None else _baseline_name(baseline),
         "alternatives": _alternatives(rows, baseline, X, y),
@@ -195,6 +214,8 @@ def summarise(
         "model": described,
         "sliders": sliders,
         "mix": class_mix(rows),
+        "capacity": capacity_table(rows, k),
+        "cost_sliders": cost_table(rows),
         "reliability": trust,
         "map": map_rows(
             rows,
@@ -316,8 +337,10 @@ def _alternatives(rows: Measured, baseline: Any, X: Any, y: Any) -> dict[str, li
 
 
 def _baseline_name(model: Any) -> str | None:
-    """None for plain logistic regression, which every language has words for; else its class."""
-    inner = getattr(model, "estimator_", model)
+    """None for plain logistic regression, which has words of its own; else its class."""
+    # a forest has an estimator_ too: the tree that it grows
+    wrapped = getattr(model, "decision_", model)
+    inner = wrapped.estimator_ if isinstance(wrapped, DecisionClassifier) else wrapped
     steps = getattr(inner, "steps", None)  # a pipeline is named after its last step
     inner = steps[-1][1] if steps else inner
     plain = ("PlainLogisticRegression", "LogisticRegression", "LogisticRegressionCV")

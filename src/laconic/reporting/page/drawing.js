@@ -37,7 +37,14 @@ const inShort = (value) => {
   return size && size < 1e-4 ? inTiny(value) : inFour(value);
 };
 const inFourKept = format({ minimumSignificantDigits: 4, maximumSignificantDigits: 4 });
-const inCost = (value) => (Math.abs(value) >= 1e-4 && Math.abs(value) < 1000 ? inFourKept(value) : inShort(value));
+// Cases in a period and the unit of costs, where they were told; counts are else in 1,000 cases.
+const UNIT = { cases: null, currency: null };
+const scaled = (count) => (UNIT.cases ? count * UNIT.cases / 1000 : count);
+const inCurrency = (text) => (UNIT.currency ? `${text}\u00a0${UNIT.currency}` : text);
+const inCost = (value) => inCurrency(Math.abs(value) >= 1e-4 && Math.abs(value) < 1000 ? inFourKept(value) : inShort(value));
+const inCents = format({ minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const inMoney = (value) => inCurrency(Math.abs(value) >= 100 ? inWhole(value) : inCents(value));
+const inCount = (value) => (value >= 20 ? inWhole(value) : inOne(value));
 const inThree = format({ maximumSignificantDigits: 3 });
 const inPercent = (value) => {
   const size = Math.abs(value);

@@ -114,21 +114,25 @@ function mapPanel(host, data, w) {
     return [at(0.005) - room, at(0.995) + room];
   };
   const [xl, xh] = edges(map.x), [yl, yh] = edges(map.y);
+  const inside = (v, low, high) => Math.min(Math.max(v, low), high);
+  const beyond = map.x.some((v, r) => v < xl || v > xh || map.y[r] < yl || map.y[r] > yh);
   const order = map.x.map((_, r) => r);
   const rows = data.mix.rows;
   order.sort((a, b) => rows[map.truth[b]] - rows[map.truth[a]]); // rare classes on top
   responsive(drawing, (at) => {
     const axis = (k) => fill(w.map_axis, { number: k + 1, share: inPercent(map.variance[k]) });
     const f = frame(at, { height: Math.min(460, Math.max(300, at.clientWidth * 0.6)), label: w.h_map, left: 40, x: { low: xl, high: xh, label: axis(0) }, y: { low: yl, high: yh } });
-    const inside = clipped(f);
     const radius = map.x.length > 500 ? 2.4 : 3.2;
     const already = new Map(); // rows at one place are spread into a disc, like seeds of a sunflower
     for (const r of order) {
       const place = `${map.x[r]} ${map.y[r]}`, before = already.get(place) || 0;
       already.set(place, before + 1);
       const away = 1.05 * radius * Math.sqrt(before), turn = 2.399963 * before;
-      inside.append(draw("circle", {
-        cx: (f.px(map.x[r]) + away * Math.cos(turn)).toFixed(1), cy: (f.py(map.y[r]) + away * Math.sin(turn)).toFixed(1), r: radius, fill: paint(map.truth[r]), "fill-opacity": 0.6,
+      // nothing is cut: a row far outside stands on the edge
+      const cx = inside(f.px(inside(map.x[r], xl, xh)) + away * Math.cos(turn), f.box.left, f.width - f.box.right);
+      const cy = inside(f.py(inside(map.y[r], yl, yh)) + away * Math.sin(turn), f.box.top, f.height - f.box.bottom);
+      f.svg.append(draw("circle", {
+        cx: cx.toFixed(1), cy: cy.toFixed(1), r: radius, fill: paint(map.truth[r]), "fill-opacity": 0.6,
         stroke: map.doubt[r] ? "var(--zone-ink)" : null, "stroke-width": map.doubt[r] ? 1 : null,
       }));
     }
@@ -137,5 +141,6 @@ function mapPanel(host, data, w) {
   const entries = data.classes.slice(0, 14).map((name, k) => ({ text: named(name, 40), stroke: paint(k), dot: true }));
   if (map.doubt.some(Boolean)) entries.push({ text: w.gray, stroke: "var(--zone-ink)", dot: true, ring: true });
   host.append(drawing, legend(entries));
+  if (beyond) host.append(el("p", { class: "small soft" }, w.map_edge));
   host.append(el("p", { class: "small soft" }, fill(w.map_arrows, { names: map.arrows.map((a) => `\u2068${clip(a[0], 30)}\u2069`).join(", ") })));
 }

@@ -3,14 +3,20 @@
 function start() {
   const { summary: data, words: w } = JSON.parse(document.getElementById("data").textContent);
   const at = (id) => document.getElementById(id);
+  Object.assign(UNIT, data.volume || {});
   let onRule = () => {};
   if (at("what-if-panel")) onRule = whatIfPanel(at("what-if-panel"), data, w);
   if (data.sliders) thresholdPanel(at("play-panel"), data, w, onRule);
   else mixPanel(at("play-panel"), data, w, onRule);
+  capacityPanel(at("capacity-panel"), data, w);
   trustPanel(at("trust-panel"), data, w);
   modelPanel(at("model-panel"), data, w);
   sizePanel(at("size-panel"), data, w);
   mapPanel(at("map-panel"), data, w);
+  // what is printed, or linked to, is open
+  const special = at("specialists");
+  addEventListener("beforeprint", () => { special.open = true; });
+  addEventListener("hashchange", () => { if (special.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"]`)) special.open = true; });
   document.documentElement.dataset.ready = "yes";
 }
 start();

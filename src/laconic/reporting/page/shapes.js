@@ -103,31 +103,79 @@ function gridShape(host, term, s, w) {
   return svg;
 }
 
+// Slots of an axis in words: neighbouring intervals are one.
+function slotsText(axis, kept, w, short) {
+  const names = slotNames(axis, w), named = axis.kind === "categories" ? axis.groups.length : names.length - 1;
+  // in a drawing, "any other" and "missing" are told where nothing else is
+  const last = short && kept.slice(0, named).some(Boolean) ? named : names.length;
+  if (axis.kind !== "intervals") return names.filter((_, k) => kept[k] && k < last).join(", ");
+  const b = axis.bounds, said = [];
+  for (let k = 0; k <= b.length; k += 1) {
+    if (!kept[k]) continue;
+    let end = k;
+    while (end < b.length && kept[end + 1]) end += 1;
+    if (k === 0 && end === b.length) said.push("…");
+    else if (k === 0) said.push(`≤ ${inShort(b[end])}`);
+    else said.push(end === b.length ? `> ${inShort(b[k - 1])}` : `${inShort(b[k - 1])} – ${inShort(b[end])}`);
+    k = end;
+  }
+  return [...said, ...names.slice(b.length + 1, last).filter((_, k) => kept[b.length + 1 + k])].join(", ");
+}
+
 // Leaves of a tree in words, for its table and its drawing.
 function leavesOf(term, w) {
   const found = [];
-  const walk = (node, lines) => {
-    if (term.column[node] < 0) { found.push({ text: lines.join("; ") || "…", value: term.values[node] }); return; }
-    const c = term.column[node], names = slotNames(term.axes[c], w);
-    for (const [next, keep] of [[term.left[node], (rank) => rank <= term.threshold[node]], [term.right[node], (rank) => rank > term.threshold[node]]]) {
-      const slots = names.filter((_, k) => keep(term.ranks[c][k]));
-      walk(next, [...lines, `${clip(term.columns[c], 24)}: ${clip(slots.join(" | "), 44)}`]);
+  const walk = (node, kept) => {
+    const c = term.column[node];
+    if (c < 0) {
+      const told = (short) => kept.map((own, k) => (own.every(Boolean) ? null : `${clip(term.columns[k], 24)} ${slotsText(term.axes[k], own, w, short)}`)).filter(Boolean);
+      found.push({ text: told(false).join("; ") || "…", short: told(true), value: term.values[node] });
+      return;
+    }
+    for (const [next, goes] of [[term.left[node], (rank) => rank <= term.threshold[node]], [term.right[node], (rank) => rank > term.threshold[node]]]) {
+      walk(next, kept.map((own, k) => (k === c ? own.map((here, slot) => here && goes(term.ranks[c][slot])) : own)));
     }
   };
-  walk(0, []);
+  walk(0, term.axes.map((axis) => slotNames(axis, w).map(() => true)));
   return found;
 }
 
 function leavesShape(host, term, s, w) {
-  const leaves = leavesOf(term, w).map((leaf) => leaf.value[s]);
-  const { low, high } = rangeOf(leaves);
-  const width = Math.max(240, host.clientWidth || 300), line = 20;
+  const leaves = leavesOf(term, w);
+  const { low, high } = rangeOf(leaves.map((leaf) => leaf.value[s]));
+  const width = Math.max(240, host.clientWidth || 300), letters = Math.floor(width / 6.2);
   const px = (v) => 6 + (width - 72) * (v - low) / (high - low);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${leaves.length * line + 4}`, role: "img", "aria-label": term.columns.map((c) => clip(c, 40)).join(", ") });
-  leaves.forEach((value, r) => svg.append(
-    draw("rect", { x: Math.min(px(0), px(value)), y: r * line + 3, width: Math.max(Math.abs(px(value) - px(0)), 1), height: line - 7, rx: 2, fill: value >= 0 ? colour(0) : colour(1), "fill-opacity": 0.82 }),
-    draw("text", { x: width - 4, y: r * line + 14, "text-anchor": "end" }, inSigned(value))));
+  const svg = draw("svg", { role: "img", "aria-label": term.columns.map((c) => clip(c, 40)).join(", ") });
+  let y = 0;
+  for (const leaf of leaves) {
+    const value = leaf.value[s], lines = [""];
+    for (const one of leaf.short.length ? leaf.short : ["…"]) { // conditions, as many on a line as fit
+      const longer = lines[lines.length - 1] ? `${lines[lines.length - 1]}; ${one}` : one;
+      if (longer.length <= letters || longer === one) lines[lines.length - 1] = longer; else lines.push(one);
+    }
+    for (const text of lines) { y += 14; svg.append(draw("text", { x: 2, y: y - 2 }, draw("title", {}, clip(leaf.text, 300)), clip(text, letters))); }
+    svg.append(
+      draw("rect", { x: Math.min(px(0), px(value)), y: y + 3, width: Math.max(Math.abs(px(value) - px(0)), 1), height: 11, rx: 2, fill: value >= 0 ? colour(0) : colour(1), "fill-opacity": 0.82 }),
+      draw("text", { x: width - 4, y: y + 13, "text-anchor": "end" }, inSigned(value)));
+    y += 22;
+  }
+  svg.setAttribute("viewBox", `0 0 ${width} ${y}`);
   return svg;
+}
+
+// Several terms of one number, such as a line and a curve: their sum.
+function sumShape(host, terms, s, w) {
+  const column = terms[0].columns[0], at = (x) => terms.reduce((sum, term) => sum + contribution(term, { [column]: x })[s], 0);
+  const marks = terms.flatMap((term) => (term.kind === "line" ? [term.reach || [0, 1]].map((r) => [r[0], r[r.length - 1]]).flat() : term.axes[0].knots || term.axes[0].bounds));
+  let low = Math.min(...marks), high = Math.max(...marks);
+  const room = 0.06 * (high - low) || 1;
+  low -= room; high += room;
+  const jumps = terms.filter((term) => term.kind !== "line" && term.axes[0].kind === "intervals").flatMap((term) => term.axes[0].bounds);
+  const xs = [low, high, ...marks, ...jumps.map((x) => x + 1e-9 * (high - low))].sort((a, b) => a - b);
+  const points = xs.map((x) => [x, at(x)]);
+  const f = frame(host, { height: 170, left: 46, label: column, x: { low, high }, y: rangeOf(points.map((p) => p[1])) });
+  f.svg.append(zeroLine(f), path(points.map(([a, b]) => [f.px(a), f.py(b)]), { stroke: colour(0) }));
+  return f.svg;
 }
 
 // A yes-or-no column has three parts, whatever the axis that reads it.
@@ -171,19 +219,23 @@ function partsTable(term, s, w, positive) {
     el("tbody", {}, ...rows.map(([name, ...cells]) => el("tr", {}, el("th", { scope: "row" }, named(name, 60)), ...cells.map((cell) => el("td", {}, cell))))));
 }
 
-function termFigure(term, choice, w, positive) {
+const isNumber = (term) => term.columns.length === 1 && !term.switch && term.kind !== "rules" && (term.kind === "line" || term.axes[0].kind !== "categories");
+
+function variableFigure({ terms, importance }, choice, w, positive) {
+  const [term] = terms, together = terms.length > 1 && terms.every(isNumber);
+  const render = (at) => (together ? sumShape(at, terms, choice.score, w) : terms.map((own) => drawTerm(at, own, choice.score, w)));
   const host = el("div", {});
   const details = el("details", { class: "no-print" }, el("summary", {}, w.table_of));
   details.addEventListener("toggle", () => {
-    if (details.open) details.replaceChildren(details.firstChild, el("div", { class: "scroll" }, partsTable(term, choice.score, w, positive)));
+    if (details.open) details.replaceChildren(details.firstChild, ...terms.map((own) => el("div", { class: "scroll" }, partsTable(own, choice.score, w, positive))));
   });
   const name = el("bdi", { title: clip(term.columns.join(" × "), 400) }, term.columns.map((c) => clip(c, term.columns.length > 1 ? 24 : 44)).join(" × "));
-  const node = el("figure", {}, el("figcaption", {}, name, el("small", {}, fill(w.effect, { value: inTwo(term.importance) }))), host, details);
-  return { node, start: () => { choice.redraw.push(responsive(host, (at) => drawTerm(at, term, choice.score, w))); } };
+  const node = el("figure", {}, el("figcaption", {}, name, el("small", {}, fill(w.effect, { value: inTwo(importance) }))), host, details);
+  return { node, start: () => { choice.redraw.push(responsive(host, render)); } };
 }
 
 function modelPanel(host, data, w) {
-  const { form, order } = data.model;
+  const { form, variables } = data.model;
   if (!form) return;
   const choice = { score: 0, redraw: [] };
   if (form.intercept.length > 1) {
@@ -197,13 +249,13 @@ function modelPanel(host, data, w) {
   for (const term of form.terms) term.switch = term.columns.length === 1 && switches.has(term.columns[0]);
   const list = el("div", { class: "terms" });
   const add = (places) => {
-    const made = places.map((t) => termFigure(form.terms[t], choice, w, data.positive));
+    const made = places.map((own) => variableFigure({ ...own, terms: own.terms.map((t) => form.terms[t]) }, choice, w, data.positive));
     list.append(...made.map((m) => m.node));
     for (const m of made) m.start();
   };
   host.append(list);
-  add(order.slice(0, AT_FIRST));
-  const rest = order.slice(AT_FIRST);
+  add(variables.slice(0, AT_FIRST));
+  const rest = variables.slice(AT_FIRST);
   if (rest.length) {
     const more = el("button", { type: "button", id: "more-terms" }, fill(w.more_terms, { count: inWhole(rest.length) }));
     more.addEventListener("click", () => { more.remove(); add(rest); });

@@ -1,7 +1,7 @@
 // Panel of the sliders: two for a threshold rule, one for each class otherwise.
 
-function slider(id, label, steps, onMove) {
-  const input = el("input", { type: "range", id, min: -steps, max: steps, step: 1, value: 0 });
+function slider(id, label, low, high, start, onMove) {
+  const input = el("input", { type: "range", id, min: low, max: high, step: 1, value: start });
   const shown = el("output", { for: id, id: `${id}-value` });
   input.addEventListener("input", onMove);
   const node = el("div", { class: "slider" }, el("label", { for: id }, ...label), shown, input);
@@ -55,9 +55,10 @@ function thresholdPanel(host, data, w, onRule) {
   const table = data.sliders, k = table.positive;
   const positive = clip(data.classes[k], 40), negative = clip(data.classes[1 - k], 40);
   const move = () => render();
-  const ratio = slider("ratio", [fill(w.s_ratio, { name: positive })], table.ratio_steps, move);
-  const prior = slider("prior", [fill(w.s_prior, { name: positive })], table.prior_steps, move);
+  const ratio = slider("ratio", [fill(w.s_ratio, { name: positive })], -table.ratio_steps, table.ratio_steps, 0, move);
+  const prior = slider("prior", [fill(w.s_prior, { name: positive })], -table.prior_steps, table.prior_steps, 0, move);
   const cost = figure(w.o_cost, "o-cost", "main");
+  const money = UNIT.cases ? figure(w.o_money, "o-money", "main") : null;
   const threshold = figure(fill(w.o_threshold, { name: positive }), "o-threshold");
   const decided = figure(fill(w.o_decided, { name: positive }), "o-decided");
   const hits = figure(w.o_hits, "o-hits");
@@ -69,7 +70,7 @@ function thresholdPanel(host, data, w, onRule) {
   const left = el("div", {}), right = el("div", {});
   host.replaceChildren(
     el("div", { class: "two" }, ratio.node, prior.node), resetButton(w, [ratio, prior], move),
-    el("div", { class: "figures" }, ...[cost, threshold, decided, hits, alarms, missed].map((f) => f.node)),
+    el("div", { class: "figures" }, ...[cost, money, threshold, decided, hits, alarms, missed].filter(Boolean).map((f) => f.node)),
     el("div", { class: "two" },
       el("figure", {}, el("figcaption", {}, w.c_threshold), left),
       el("figure", {}, el("figcaption", {}, w.c_prior), right)),
@@ -88,7 +89,11 @@ function thresholdPanel(host, data, w, onRule) {
     cost.note.textContent = fill(w.between, { low: inTwo(now.cost_low), high: inTwo(now.cost_high) });
     show(threshold.output, now.threshold, inPercent);
     for (const [slot, key] of [[decided, "decided"], [hits, "hits"], [alarms, "false_alarms"], [missed, "missed"]]) {
-      show(slot.output, now[key], inOne);
+      show(slot.output, scaled(now[key]), UNIT.cases ? inCount : inOne);
+    }
+    if (money) {
+      show(money.output, now.cost * UNIT.cases, inMoney);
+      money.note.textContent = fill(w.between, { low: inMoney(now.cost_low * UNIT.cases), high: inMoney(now.cost_high * UNIT.cases) });
     }
     const top = ceiling(table, j);
     const rows = [{ name: w.this_model, value: now.cost, key: "model", ours: true }];
@@ -170,21 +175,26 @@ function mixPanel(host, data, w, onRule) {
   const table = data.mix, many = data.classes.length;
   const move = () => render();
   const sliders = data.classes.map((name, k) =>
-    slider(`share-${k}`, [fill(w.s_share_of, { name: clip(name, 40) })], table.steps, move));
+    slider(`share-${k}`, [fill(w.s_share_of, { name: clip(name, 40) })], -table.steps, table.steps, 0, move));
+  const priced = data.cost_sliders ? costSlider(data, w, move) : null;
   const cost = figure(w.o_cost, "o-cost", "main");
+  const money = UNIT.cases ? figure(w.o_money, "o-money", "main") : null;
   const worst = figure(w.t_worst, "o-worst");
   const rules = rulesTable(w);
   const body = el("tbody", {});
   const classes = el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {},
     ...[w.t_class, w.t_share, w.t_risk, w.t_decided].map((text) => el("th", { scope: "col" }, text)))), body));
   host.replaceChildren(
-    el("div", { class: "sliders-many" }, ...sliders.map((s) => s.node)), resetButton(w, sliders, move),
-    el("div", { class: "figures" }, cost.node, worst.node), el("div", { class: "two" }, classes, rules.node));
+    el("div", { class: "sliders-many" }, ...sliders.map((s) => s.node)), priced ? priced.node : "",
+    resetButton(w, priced ? [...sliders, priced.slider] : sliders, move),
+    el("div", { class: "figures" }, ...[cost, money, worst].filter(Boolean).map((f) => f.node)), el("div", { class: "two" }, classes, rules.node));
 
   function render() {
-    const now = mix(table, sliders.map((s) => s.step()));
+    const own = priced ? priced.read() : { table, costs: data.costs };
+    const now = mix(own.table, sliders.map((s) => s.step()));
     sliders.forEach((s, k) => say(s, now.shares[k], inPercent));
     show(cost.output, now.cost, inCost);
+    if (money) show(money.output, now.cost * UNIT.cases, inMoney);
     const bad = now.risks.indexOf(Math.max(...now.risks));
     show(worst.output, now.risks[bad], inCost);
     worst.note.replaceChildren(named(data.classes[bad], 40));
@@ -192,13 +202,32 @@ function mixPanel(host, data, w, onRule) {
       el("th", { scope: "row" }, d < many ? named(data.classes[d], 40) : w.abstained),
       el("td", {}, d < many ? inPercent(now.shares[d]) : ""),
       d < many ? show(el("td", { id: `risk-${d}` }), now.risks[d], inCost) : el("td", {}),
-      show(el("td", { id: `decided-${d}` }), count, inOne))));
+      show(el("td", { id: `decided-${d}` }), scaled(count), UNIT.cases ? inCount : inOne))));
     rules.body.replaceChildren(...againstModel(w, [
       { name: w.this_model, value: now.cost, key: "model", ours: true },
       ...now.always.map((value, d) => ({ name: fill(w.always, { name: clip(data.classes[d], 40) }), value, key: `always-${d}` })),
     ], now.cost));
     announceLater(`${w.o_cost}: ${inShort(now.cost)}.`);
-    onRule({ factors: data.prior_factors, costs: data.costs });
+    onRule({ factors: data.prior_factors, costs: own.costs });
   }
   render();
+}
+
+// Errors on one class, chosen, cost more or less: the rule follows, counted on the measured rows.
+function costSlider(data, w, move) {
+  const { steps, step, counts } = data.cost_sliders, many = data.classes.length;
+  const label = el("span", {});
+  const one = slider("errors", [label], -steps, steps, 0, move);
+  let k = data.classes.indexOf(data.positive);
+  const choice = chooser("errors-class", w.s_which, data.classes, (next) => { k = next; move(); });
+  choice.querySelector("select").value = String(k);
+  const read = () => {
+    const factor = Math.exp(step * one.step());
+    label.textContent = fill(w.s_errors, { name: clip(data.classes[k], 40) });
+    say(one, factor, (v) => fill(w.s_times, { value: inShort(Number(v.toPrecision(3))) }));
+    const dearer = (rows) => rows.map((row, r) => (r === k ? row.map((c, d) => (d < many ? c * factor : c)) : row));
+    const rates = counts[k][steps + one.step()].map((row, r) => row.map((c) => c / Math.max(data.mix.rows[r], 1)));
+    return { table: { ...data.mix, rates, costs: dearer(data.mix.costs) }, costs: dearer(data.costs) };
+  };
+  return { node: el("div", { class: "two errors" }, choice, one.node), slider: one, read };
 }

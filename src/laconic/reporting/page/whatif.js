@@ -3,6 +3,8 @@
 const FIELDS_AT_FIRST = 12;
 const MOST_OPTIONS = 120;
 
+const inOwn = (number) => (LANGUAGE === "fr" ? String(number).replace(".", ",") : String(number));
+
 function fieldOf(column, place, w, onChange) {
   const id = `cell-${place}`;
   let input, read;
@@ -22,7 +24,7 @@ function fieldOf(column, place, w, onChange) {
     input = el("input", { id, type: "text", value: column.start === null ? "" : column.start, autocomplete: "off" });
     read = () => (input.value === "" ? null : input.value);
   } else {
-    input = el("input", { id, type: "text", inputmode: "decimal", value: column.start === null ? "" : String(column.start), autocomplete: "off" });
+    input = el("input", { id, type: "text", inputmode: "decimal", value: column.start === null ? "" : inOwn(column.start), autocomplete: "off" });
     read = () => {
       const text = input.value.trim().replace(",", ".");
       const value = text === "" ? null : Number(text);
@@ -44,7 +46,7 @@ function reasonRow(name, value, most) {
 }
 
 function whatIfPanel(host, data, w) {
-  const { form, columns, order } = data.model;
+  const { form, columns, order, variables } = data.model;
   const many = data.classes.length;
   let rule = null;
   const importance = (name) => order.findIndex((t) => form.terms[t].columns.includes(name));
@@ -95,7 +97,7 @@ function whatIfPanel(host, data, w) {
     show(score, found.scores[lead], inShort);
     const spoken = found.scores.length === 1 ? data.positive : data.classes[lead];
     towards.textContent = fill(w.w_towards, { name: clip(spoken, 40) });
-    const parts = found.parts.map((part, t) => [form.terms[t].columns.map((c) => clip(c, 40)).join(" × "), part[lead]]);
+    const parts = variables.map(({ terms }) => [form.terms[terms[0]].columns.map((c) => clip(c, 40)).join(" × "), terms.reduce((sum, t) => sum + found.parts[t][lead], 0)]);
     parts.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const top = parts.slice(0, 8).filter((p) => p[1] !== 0);
     const most = Math.max(...top.map((p) => Math.abs(p[1])), 0);
