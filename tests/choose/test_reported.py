@@ -7,7 +7,7 @@ import pytest
 
 from laconic.choose.candidates import Candidate
 from laconic.choose.comparison import Judge, OperatingCondition, Outcome
-from laconic.choose.pages import PageChoice
+from laconic.choose.page.pages import PageChoice
 from laconic.choose.reported import reported
 
 EVEN = 1.0 - np.eye(2)

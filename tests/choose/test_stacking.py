@@ -10,6 +10,7 @@ from scipy.special import log_softmax
 from laconic.choose.stacking import (
     StackProblem,
     cross_fitted,
+    fold_weights,
     log_probabilities,
     solve_stack,
     stacked,
@@ -102,13 +103,14 @@ def test_weights_of_rows_are_copies():
 def test_cross_fitted_rows_do_not_see_their_own_labels():
     problem = _problem(5, 2, 11, n_rows=100)
     folds = [np.arange(f, 100, 5) for f in range(5)]
-    proba = cross_fitted(problem, folds, np.eye(5)[0])
+    start = np.eye(5)[0]
+    proba = cross_fitted(problem, folds, fold_weights(problem, folds, start))
     v = solve_stack(problem.on(np.setdiff1d(np.arange(100), folds[2]))).point
     np.testing.assert_allclose(proba[folds[2]], stacked(problem.logs[:, folds[2]], v), atol=1e-4)
     flipped = problem.y.copy()
     flipped[folds[2]] = 1 - flipped[folds[2]]
     other = StackProblem(problem.logs, flipped, problem.weight, 0, problem.penalty)
-    again = cross_fitted(other, folds, np.eye(5)[0])
+    again = cross_fitted(other, folds, fold_weights(other, folds, start))
     np.testing.assert_array_equal(again[folds[2]], proba[folds[2]])
     assert not np.array_equal(again[folds[1]], proba[folds[1]])
 

@@ -10,7 +10,7 @@ from laconic import LaconicClassifier
 from laconic.choose.budget import Budget
 from laconic.choose.candidates import Candidate
 from laconic.choose.committee import weighted_mean
-from laconic.choose.teaching import fit_softened, taught
+from laconic.choose.page.teaching import fit_softened, taught
 from laconic.choose.tuning import OWN_LABEL
 
 

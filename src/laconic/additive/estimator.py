@@ -18,6 +18,7 @@ from laconic.additive.fit import (
     FittedTerm,
     edited_term,
     fit_additive,
+    fold_forms,
     refit_rest,
 )
 from laconic.additive.scan import encode_training, read_encoded
@@ -147,6 +148,7 @@ class SparseAdditiveClassifier(FormPrediction):
     """
 
     _accepts = Accepts(scan=True)
+    _keeps_forms = False  # whoever compares models asks for the forms of the folds
 
     _parameter_constraints = {
         "zone": [tuple, list],
@@ -236,6 +238,8 @@ class SparseAdditiveClassifier(FormPrediction):
         fitted = fit_additive(settings, rows, folds)
         fitted.solution.warn_if_short(type(self).__name__, "raise tol")
         self._publish(fitted)
+        if self._keeps_forms:
+            self._held_out_forms = fold_forms(settings, rows, fitted.choice)
         return self
 
     def _settings(self) -> FitSettings:

@@ -8,7 +8,7 @@ of the chosen terms to its certificate.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -163,6 +163,21 @@ def _held_out_proba(choice: Choice, training: EncodedTraining) -> Floats:
     return found
 
 
+def fold_forms(
+    settings: FitSettings, training: EncodedTraining, choice: Choice
+) -> list[tuple[Ints, AdditiveScore]]:
+    """For each fold, the rows that it held out and the form that was fitted without them."""
+    found = []
+    reader = TermReader(training.names, training.columns, settings.ordered(training.columns).signs)
+    for path in choice.paths:
+        g, terms = path.coordinates[0], path.terms
+        on = np.unique(terms.owner[(g != 0).any(axis=0)])
+        shapes = tuple(reader.form(terms, int(t), g)[0] for t in on)
+        form = _form(settings, path.intercepts[0], shapes)
+        found.append((training.rows[path.held_out], form))
+    return found
+
+
 def _chosen(task: Task, structure: Structure, choice: Choice) -> Structure:
     """The structure at the chosen smoothness, fitted with its weak pairs or without them."""
     weak = structure.weak.any()
@@ -295,16 +310,16 @@ def _assembled(
         for numbers in [(own.bend[t], own.line[t], own.power[t], group[t])]
     )
     record = FitRecord(training.columns, terms.rows.axes, terms.coarse, penalties)
-    form = _form(settings, point.intercept, found)
+    form = _form(settings, point.intercept, [t.form for t in found])
     return AdditiveFit(form, found, replace(solution, point=None, details={}), record)
 
 
-def _form(settings: FitSettings, intercept: Floats, terms: Sequence[FittedTerm]) -> AdditiveScore:
+def _form(settings: FitSettings, intercept: Floats, terms: Sequence[SlotTerm]) -> AdditiveScore:
     link: Link = "logit"
     if len(settings.classes) > 2:
         # adding one number to all intercepts changes nothing: the mean is set to zero
         link, intercept = "softmax", intercept - intercept.mean()
-    return AdditiveScore(settings.classes, intercept, tuple(t.form for t in terms), link)
+    return AdditiveScore(settings.classes, intercept, tuple(terms), link)
 
 
 @dataclass(frozen=True)
@@ -330,23 +345,28 @@ class TermReader:
     def _term(
         self, terms: TermSet, t: int, point: AdditivePoint, size: float, mass: Floats
     ) -> FittedTerm:
+        errors = _jackknife(terms.terms[t].columns, self.folds)
+        form, turned = self.form(terms, t, point.coordinates)
+        shares = turned(mass[:, None])[..., 0]
+        return FittedTerm(form, size, shares, None if errors is None else turned(errors))
+
+    def form(
+        self, terms: TermSet, t: int, coordinates: Floats
+    ) -> tuple[SlotTerm, Callable[[Floats], Floats]]:
+        """A term as readers know it, and how numbers by slot become numbers by its axes."""
         term = terms.terms[t]
-        values, columns = terms.values(t, point.coordinates), term.columns
+        values, columns = terms.values(t, coordinates), term.columns
         if len(columns) == 1 and self.signs and self.signs[columns[0]]:
             values = _exactly_monotone(values, term.n_knots, self.signs[columns[0]])
-        shape = (*(axis.size for axis in term.axes), len(point.intercept))
-        errors = _jackknife(columns, self.folds)
+        shape = tuple(axis.size for axis in term.axes)
         # readers know the columns in the order of their table
         turn = np.argsort(self.columns[list(columns)])
         axes, last = tuple(term.axes[k] for k in turn), len(columns)
 
         def turned(array: Floats) -> Floats:
-            return np.ascontiguousarray(array.reshape(shape).transpose(*turn, last))
+            return np.ascontiguousarray(array.reshape(*shape, -1).transpose(*turn, last))
 
-        names = tuple(self.names[columns[k]] for k in turn)
-        form = SlotTerm(names, axes, turned(values))
-        shares = np.ascontiguousarray(mass.reshape(shape[:-1]).transpose(*turn))
-        return FittedTerm(form, size, shares, None if errors is None else turned(errors))
+        return SlotTerm(tuple(self.names[columns[k]] for k in turn), axes, turned(values)), turned
 
 
 def _exactly_monotone(values: Floats, n_knots: int, sign: int) -> Floats:
@@ -427,6 +447,6 @@ def refit_rest(
         kept.append(record.terms[fixed])
         order = sorted(range(len(found)), key=lambda t: -found[t].importance)
         found, kept = [found[t] for t in order], [kept[t] for t in order]
-    form = _form(settings, solution.point.intercept, found)
+    form = _form(settings, solution.point.intercept, [t.form for t in found])
     new = replace(record, terms=tuple(kept))
     return AdditiveFit(form, found, replace(solution, point=None, details={}), new)

@@ -280,8 +280,8 @@ class Fold:
         structure = replace(structure, group_weights=weights)
         chosen = replace(self, structure=structure, point=point)
         kept = support(structure.terms, point)
-        scores, coordinates = (self.last_scores,), (point.coordinates,)
-        return FoldPath(chosen, kept, point, scores, (len(kept),), coordinates)
+        shapes = (point.coordinates,), (point.intercept,)
+        return FoldPath(chosen, kept, point, (self.last_scores,), (len(kept),), *shapes)
 
 
 def open_fold(
@@ -333,6 +333,7 @@ class FoldPath:
     scores: tuple[Floats, ...]
     n_terms: tuple[int, ...]
     coordinates: tuple[Floats, ...]
+    intercepts: tuple[Floats, ...]
 
     @property
     def held_out(self) -> Ints:
@@ -352,7 +353,8 @@ class FoldPath:
 
     def only(self, at: int) -> FoldPath:
         """One point of the path."""
-        parts = (self.scores[at],), (self.n_terms[at],), (self.coordinates[at],)
+        shapes = (self.coordinates[at],), (self.intercepts[at],)
+        parts = (self.scores[at],), (self.n_terms[at],), *shapes
         return FoldPath(self.fold, self.kept, self.shown, *parts)
 
     def step(self, ratio: float, through: Sequence[float] = ()) -> FoldPath:
@@ -375,6 +377,7 @@ class FoldPath:
             (*self.scores, shown.scores[:, fold.held_out]),
             (*self.n_terms, len(kept)),
             (*self.coordinates, shown.coordinates),
+            (*self.intercepts, shown.intercept),
         )
 
     def _refit(self, kept: Ints) -> AdditivePoint:

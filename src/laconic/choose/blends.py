@@ -1,4 +1,4 @@
-"""The weighted mean of several sums of terms, which is a sum of terms, drawn with few entries.
+"""The weighted mean of several sums of terms, which is a sum of terms again.
 
 Terms that read the same columns in the same way become one: two tables of a column are read on the
 cuts of both, two shapes on the knots of both. A line and a table of one column stay two terms.
@@ -16,14 +16,15 @@ from sklearn.base import clone
 
 from laconic._typing import Floats
 from laconic.additive.estimator import SparseAdditiveClassifier
-from laconic.choose.tuning import REACHES
-from laconic.core.compact import bend_places, term_size
+from laconic.choose.page.shortening import lesson_rows, shortened
+from laconic.choose.tuning import LESSON_ROWS
 from laconic.core.contract import Accepts, Interval, TableReader, fit_context
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
 from laconic.core.links import Link
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.axes import Axis, CategoryAxis, Encoded, IntervalAxis, KnotAxis
+from laconic.data.tables.columns import Table
 from laconic.linear.plain import PlainLogisticRegression
 
 MEAN_LINKS: tuple[Link, ...] = ("logit", "softmax")
@@ -159,74 +160,6 @@ def _read_along(values: Floats, old: Axis, new: Axis, side: int) -> Floats:
     return np.moveaxis((1.0 - between) * lines[index] + between * lines[after], 0, side)
 
 
-# The same score with fewer entries: fewer bends in a shape, levels that nearly agree joined. Each
-# term moves by at most ``reach`` (in log-odds) at any value of its column, so that the score of a
-# row moves by at most ``reach`` times the number of terms. A path in size: the larger the reach,
-# the shorter the page.
-
-
-def form_size(form: AdditiveScore) -> int:
-    """Entries that a reader must look at."""
-    return sum(term_size(term) for term in form.terms)
-
-
-def drawn_form(form: AdditiveScore, reach: float) -> AdditiveScore:
-    """The form with every shape and table of one column drawn within ``reach``.
-
-    >>> axis = KnotAxis(np.array([0.0, 1.0, 2.0, 3.0]), np.empty(0))
-    >>> values = np.array([[0.0], [0.98], [2.02], [3.0], [0.04]])
-    >>> form = AdditiveScore((0, 1), np.zeros(1), (SlotTerm(("x",), (axis,), values),))
-    >>> drawn = drawn_form(form, 0.05)
-    >>> drawn.terms[0].axes[0].knots.tolist(), drawn.terms[0].values.ravel().tolist()
-    ([0.0, 3.0], [0.0, 3.0, 0.0])
-    """
-    return replace(form, terms=tuple(drawn_term(term, reach) for term in form.terms))
-
-
-def drawn_term(term: Term, reach: float) -> Term:
-    """A shape or table of one column within ``reach``; lines, grids and trees as they are."""
-    if not isinstance(term, SlotTerm) or len(term.axes) > 1:
-        return term
-    axis, values = term.axes[0], np.asarray(term.values)
-    if not isinstance(axis, KnotAxis):
-        return replace(term, values=_joined(values, reach))
-    n = len(axis.knots)
-    kept = bend_places(axis.knots, values[:n], reach)
-    apart = _joined(values[n:], reach)
-    fewer = KnotAxis(axis.knots[kept], axis.specials)
-    return SlotTerm(term.columns, (fewer,), np.vstack([values[kept], apart]))
-
-
-def _joined(values: Floats, reach: float) -> Floats:
-    """Each score's levels that lie within ``reach`` of one number as that number, zero first."""
-    out = np.array(values)
-    for own in out.T:
-        own[np.abs(own) <= reach] = 0.0
-        left = np.unique(own[own != 0.0])
-        while len(left):
-            near = left[left <= left[0] + 2.0 * reach]
-            # levels of both signs are never joined: one of them would change its meaning
-            near = near[np.sign(near) == np.sign(left[0])]
-            own[np.isin(own, near)] = (near[0] + near[-1]) / 2.0
-            left = left[len(near) :]
-    return out
-
-
-def drawn_to_fit(
-    form: AdditiveScore, most: float, reaches: Sequence[float] = REACHES
-) -> tuple[AdditiveScore, float]:
-    """The form at the least reach with at most ``most`` entries (else the largest), and the reach.
-
-    A drawing that spares nothing is left undone: its reach is zero.
-    """
-    drawn, reach = form, 0.0
-    for reach in reaches:
-        drawn = drawn_form(form, reach)
-        if form_size(drawn) <= most:
-            break
-    return (drawn, reach) if form_size(drawn) < form_size(form) else (form, 0.0)
-
-
 class BlendedClassifier(FormPrediction):
     r"""The weighted mean of the scores of several models, which is one readable score again.
 
@@ -245,16 +178,17 @@ class BlendedClassifier(FormPrediction):
         SparseAdditiveClassifier. None: PlainLogisticRegression and SparseAdditiveClassifier.
     weights : list of float, default=None
         Weight of each member, at least 0; they are divided by their sum. None: equal weights.
-    reach : float, default=0.0
-        Every shape and table of one column may move by so much log-odds to be shorter: a shape is
-        drawn with fewer bends, levels that nearly agree become one.
+    max_size : float, default=None
+        Most entries of the mean. A longer one is shortened: shapes get fewer bends, levels and
+        cells that nearly agree become one, the weakest terms leave, and what is left is fitted to
+        the scores of the whole mean on (some of) the rows. None: as long as it comes.
 
     Attributes
     ----------
     estimators_ : list of classifiers
         The members, fitted.
     form_ : AdditiveScore
-        The mean, drawn within ``reach``.
+        The mean, with at most ``max_size`` entries.
     objective_, duality_gap_ : float
         Sums over the members, where all of them report one: no other set of members has a sum
         of training criteria that is lower by more than the gap.
@@ -284,13 +218,15 @@ class BlendedClassifier(FormPrediction):
     _parameter_constraints: dict[str, list[Any]] = {
         "estimators": [list, tuple, None],
         "weights": ["array-like", None],
-        "reach": [Interval(Real, 0, None, closed="left")],
+        "max_size": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    def __init__(self, estimators: Any = None, weights: Any = None, *, reach: float = 0.0) -> None:
+    def __init__(
+        self, estimators: Any = None, weights: Any = None, *, max_size: float | None = None
+    ) -> None:
         self.estimators = estimators
         self.weights = weights
-        self.reach = reach
+        self.max_size = max_size
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BlendedClassifier:
@@ -312,11 +248,15 @@ class BlendedClassifier(FormPrediction):
         with one_blas_thread():
             if not rows.in_memory:
                 self._refuse_scan(self._can_scan(), " with these members")
-                self._publish([clone(member).fit(X) for member in members])
+                some = X.sample(LESSON_ROWS, 0)
+                fitted = [clone(member).fit(X) for member in members]
+                self._publish(fitted, (some.table, some.weight))
                 return self
             weighted = {} if sample_weight is None else {"sample_weight": rows.weight}
             labels = self.classes_[rows.y]
-            self._publish([clone(own).fit(rows.table, labels, **weighted) for own in members])
+            few = lesson_rows(rows)
+            fitted = [clone(own).fit(rows.table, labels, **weighted) for own in members]
+            self._publish(fitted, (rows.table[few], rows.weight[few]))
             self.feature_importances_ = self._importances(rows.table, rows.weight)
         return self
 
@@ -349,18 +289,25 @@ class BlendedClassifier(FormPrediction):
 
     @classmethod
     def of(
-        cls, fitted: Sequence[Any], weights: Sequence[float] | None = None, reach: float = 0.0
+        cls,
+        fitted: Sequence[Any],
+        weights: Sequence[float] | None = None,
+        max_size: float | None = None,
+        rows: tuple[Table, Floats] | None = None,
     ) -> BlendedClassifier:
-        """The mean of models that are fitted already, on the same columns and classes."""
+        """The mean of models that are fitted already, on the same columns and classes.
+
+        ``rows``, with their weights, are those on which it is shortened.
+        """
         given = None if weights is None else [float(weight) for weight in weights]
-        model = cls([clone(member) for member in fitted], given, reach=reach)
+        model = cls([clone(member) for member in fitted], given, max_size=max_size)
         model.schema_ = fitted[0].schema_
         model._publish_names()
         model.classes_ = fitted[0].classes_
-        model._publish(fitted)
+        model._publish(fitted, rows)
         return model
 
-    def _publish(self, fitted: Sequence[Any]) -> None:
+    def _publish(self, fitted: Sequence[Any], rows: tuple[Table, Floats] | None) -> None:
         self.__dict__.pop("feature_importances_", None)
         self.estimators_ = list(fitted)
         for member in fitted:
@@ -368,7 +315,9 @@ class BlendedClassifier(FormPrediction):
             member.schema_ = self.schema_
             member._publish_names()
         whole = mean_form([summed_form(member) for member in fitted], self._shares(len(fitted)))
-        self.form_ = drawn_form(whole, self.reach) if self.reach else whole
+        self.form_ = whole
+        if self.max_size is not None and rows is not None:
+            self.form_ = shortened(whole, *rows, self.max_size)
         for name in ("objective_", "duality_gap_"):
             own = [getattr(member, name, None) for member in fitted]
             known = [float(value) for value in own if value is not None and np.ndim(value) == 0]

@@ -11,18 +11,21 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
+from laconic.choose.blends import mean_form
 from laconic.choose.candidates import Candidate
 from laconic.choose.comparison import Judge, Outcome
 from laconic.choose.race import Folds
 from laconic.choose.stacking import (
     StackProblem,
     cross_fitted,
+    fold_weights,
     log_probabilities,
     solve_stack,
     stacked,
 )
 from laconic.choose.tuning import FRONT
 from laconic.core.contract import TableClassifier, TableReader
+from laconic.core.forms import AdditiveScore
 
 COMMITTEE = "committee"
 
@@ -59,11 +62,26 @@ def weighted_mean(
     place[seen] = np.arange(len(seen))
     parts = [place[test][place[test] >= 0] for _, test in folds]
     raw = np.full((n_rows, logs.shape[2]), np.nan)
-    raw[seen] = cross_fitted(problem, parts, solution.point)
+    weights = fold_weights(problem, parts, solution.point)
+    raw[seen] = cross_fitted(problem, parts, weights)
     on = np.flatnonzero(solution.point > 0).tolist()
     out = _outcome([members[m] for m in on], solution.point[on], raw, forms)
+    if forms:
+        out.forms = dict(members[on[0]].forms) if len(on) == 1 else _mean_forms(members, weights)
     out.gaps.append(solution.gap / max(solution.value, 1e-300))
     return judge.price(out)
+
+
+def _mean_forms(
+    members: Sequence[Outcome], weights: Sequence[Floats | None]
+) -> dict[int, AdditiveScore]:
+    """By the number of the fold, the mean of the members' forms with the weights of the others."""
+    found = {}
+    for fold, v in enumerate(weights):
+        if v is not None and all(fold in out.forms for out in members):
+            own = [out.forms[fold] for out, share in zip(members, v, strict=True) if share > 0]
+            found[fold] = mean_form(own, v[v > 0].tolist())
+    return found
 
 
 def _outcome(members: list[Outcome], weights: Floats, raw: Floats, forms: bool) -> Outcome:
@@ -89,7 +107,6 @@ def _outcome(members: list[Outcome], weights: Floats, raw: Floats, forms: bool) 
         weights=tuple(float(weights[m]) for m in order),
         fit_seconds=sum(out.fit_seconds for out in members),
         sizes=[sum(out.size for out in members)],
-        pages=[sum(out.page for out in members)] if forms else [],
         variables=[float(len(columns))] if forms else [],
         gaps=[gap for out in members for gap in out.gaps],
         note="weighted mean",

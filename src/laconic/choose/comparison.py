@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from laconic._typing import Floats, Ints
-from laconic.choose.blends import drawn_to_fit, form_size
 from laconic.choose.candidates import Candidate
 from laconic.choose.tailored import decision_costs, tailored_losses
 from laconic.choose.tuning import CONCENTRATION
 from laconic.core.compact import additive_form, model_size, variables_of
 from laconic.core.decisions import correct_prior
+from laconic.core.forms import AdditiveScore
 from laconic.minimax.criterion import PosteriorLaws
 from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
@@ -63,8 +63,9 @@ class Outcome:
     """What held-out rows say about one candidate.
 
     ``raw`` are the held-out probabilities before the smoothing of the model's form, whose link,
-    smoothing and columns are kept beside them; ``pages`` are the sizes of the form once drawn. A
-    weighted mean of candidates names its ``members`` and their ``weights``.
+    smoothing and columns are kept beside them. ``forms`` are, by the number of the fold, those that
+    were fitted without its rows. A weighted mean of candidates names its ``members`` and their
+    ``weights``; a page has a ``limit``, the most entries it may have.
     """
 
     candidate: Candidate
@@ -79,7 +80,8 @@ class Outcome:
     fit_seconds: float = 0.0
     one_fit_seconds: float = 0.0
     sizes: list[float] = field(default_factory=list)
-    pages: list[float] = field(default_factory=list)
+    forms: dict[int, AdditiveScore] = field(default_factory=dict)
+    limit: float = float("inf")
     variables: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     prior: Floats | None = None
@@ -100,20 +102,16 @@ class Outcome:
     def size(self) -> float:
         return float(np.median(self.sizes)) if self.sizes else float("nan")
 
-    @property
-    def page(self) -> float:
-        """Entries of the drawn form; infinite for a model without one."""
-        return float(np.median(self.pages)) if self.pages else float("inf")
-
-    def note_model(self, fitted: Any, most: float) -> None:
-        """Size, columns and certificate of one fit; ``most`` entries are a page."""
+    def note_model(self, fitted: Any, fold: int | None = None) -> None:
+        """Size, columns and certificate of one fit, the form of a fold."""
         self.sizes.append(model_size(fitted))
         self.variables.append(variables_of(fitted))
         form = additive_form(fitted)
         if form is not None:
             self.link, self.smoothing = form.link, form.smoothing
             self.columns = self.columns | set(form.columns)
-            self.pages.append(float(form_size(drawn_to_fit(form, most)[0])))
+            if fold is not None:
+                self.forms[fold] = form
         gap, value = getattr(fitted, "duality_gap_", None), getattr(fitted, "objective_", None)
         if gap is not None:
             scale = 1.0 if value is None else max(abs(float(np.sum(value))), 1e-300)

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.choose.blends import MEAN_LINKS, BlendedClassifier, drawn_to_fit
+from laconic.choose.blends import MEAN_LINKS, BlendedClassifier
 from laconic.choose.budget import Budget
 from laconic.choose.candidates import Candidate, auto_candidates, read_candidates
 from laconic.choose.committee import Committee
@@ -475,7 +475,7 @@ class LaconicClassifier(TableClassifier):
             total = float(race.judge.weight.sum())
             model: Any = Committee.of(fitted, weights, self.schema_, self.classes_, total)
         else:
-            model = self._page(fitted, weights)
+            model = self._page(fitted, weights, kept.limit, race)
         for own in [*fitted, model]:
             if hasattr(own, "schema_"):
                 # the table always has names; the model must know whether the user's X had them
@@ -498,18 +498,14 @@ class LaconicClassifier(TableClassifier):
         check_is_fitted(self, "decision_")
         return frame_of(self._comparison)
 
-    def _page(self, fitted: list[Any], weights: Sequence[float]) -> Any:
-        """One model on one page: the lightest members leave while their terms are too many."""
+    def _page(self, fitted: list[Any], weights: Sequence[float], limit: float, race: Race) -> Any:
+        """One model of at most ``limit`` entries."""
         form = additive_form(fitted[0])
-        if form is None or form.link not in MEAN_LINKS:
+        most = min(limit, float(self.max_size))
+        alone = len(fitted) == 1 and model_size(fitted[0]) <= most
+        if alone or form is None or form.link not in MEAN_LINKS:
             return fitted[0]
-        while True:
-            whole = BlendedClassifier.of(fitted, weights)
-            _, reach = drawn_to_fit(whole.form_, self.max_size)
-            model = BlendedClassifier.of(fitted, weights, reach) if reach else whole
-            if model_size(model) <= self.max_size or len(fitted) == 1:
-                return fitted[0] if len(fitted) == 1 and not reach else model
-            fitted, weights = fitted[:-1], weights[:-1]
+        return BlendedClassifier.of(fitted, weights, most, race.lesson())
 
     def _publish_decisions(self, kept: Outcome, condition: OperatingCondition) -> None:
         self.decision_ = self.estimator_

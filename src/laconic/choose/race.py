@@ -18,11 +18,13 @@ from laconic._typing import Floats, Ints, Keys
 from laconic.choose.budget import Budget, Forecast, forecast, keyed_sample, rows_in_time
 from laconic.choose.candidates import Candidate
 from laconic.choose.comparison import Judge, Outcome
+from laconic.choose.page.shortening import lesson_rows
 from laconic.choose.stacking import log_probabilities, stacked
 from laconic.choose.tuning import BEHIND, RACE_FOLDS, RACE_SHARE, SAFETY, SHARE_FOR_FIRST
 from laconic.core.contract import TableReader, Training, take_rows
 from laconic.core.folds import keys_of
 from laconic.core.links import probabilities
+from laconic.data.tables.columns import Table
 
 Folds = Sequence[tuple[Ints, Ints]]
 
@@ -53,14 +55,21 @@ class Rows:
         """Whether each fold trains on all the rows that it does not hold out."""
         return all(len(train) + len(test) == self.n_rows for train, test in self.folds)
 
-    def fit(self, model: Any, places: Ints | None = None, **settings: Any) -> Any:
-        """A copy of the model fitted on some rows, or on all of them."""
+    def fit(
+        self, model: Any, places: Ints | None = None, keep: bool = False, **settings: Any
+    ) -> Any:
+        """A copy of the model fitted on some rows, or on all of them.
+
+        ``keep``: it keeps the forms of its own folds.
+        """
         whole = places is None or len(places) == self.n_rows
         at = slice(None) if whole else places
         given = {"sample_weight": self.training.weight[at]} if self.weighted else {}
         if self.apart and "cv" in model.get_params() and model.cv is not None:
             settings = {"cv": self.inner_folds(places), **settings}
         copy = clone(model).set_params(**settings)
+        if keep:
+            copy._keeps_forms = True
         labels = self.classes[self.training.y[at]]
         copy.fit(self.take(model, None if whole else places), labels, **given)
         # what was given for this fit is no part of the model that the user gets
@@ -186,6 +195,13 @@ class Race:
         keys = keys_of(self.rows.training, 0) if self.keys is None else self.keys
         return keyed_sample(keys, y, n_rows)
 
+    def lesson(self, places: Ints | None = None) -> tuple[Table, Floats]:
+        """Rows enough for a page to learn from, of some places or of all, and their weights."""
+        own = self.rows.training
+        few = lesson_rows(own)
+        few = few if places is None else np.intersect1d(few, places)
+        return own.table[few], own.weight[few]
+
     def affordable(self, kept: Outcome) -> tuple[list[Outcome], list[float]]:
         """Members of what is kept, and their weights: the heaviest whose fits end in time."""
         members, weights = list(kept.members or (kept,)), list(kept.weights or (1.0,))
@@ -207,16 +223,20 @@ class Race:
     def _run_whole(self, out: Outcome) -> None:
         """One fit that keeps the probabilities of the rows its own folds held out."""
         start = self.budget.now()
-        out.fitted = self.rows.fit(out.candidate.model, cv=self.rows.folds)
+        out.fitted = self.rows.fit(out.candidate.model, keep=True, cv=self.rows.folds)
         out.one_fit_seconds = self.budget.now() - start
         if out.fitted.held_out_proba_ is not None:
             out.proba = out.fitted.held_out_proba_
-        out.note_model(out.fitted, self.max_size)
+        out.note_model(out.fitted)
+        fold_of = {int(row): f for f, (_, test) in enumerate(self.rows.folds) for row in test}
+        for places, form in out.fitted.__dict__.pop("_held_out_forms", []):
+            out.forms[fold_of[int(places[0])]] = form
+        del out.fitted._keeps_forms
         out.raw = out.proba
         out.complete = True
 
     def _run_folds(self, out: Outcome, front: Outcome | None) -> None:
-        folds = [pair for pair in self.rows.folds if self._learnable(pair[0])]
+        folds = [(f, *own) for f, own in enumerate(self.rows.folds) if self._learnable(own[0])]
         for part, goes_on in (
             (folds[:RACE_FOLDS], len(folds) > RACE_FOLDS),
             (folds[RACE_FOLDS:], False),
@@ -232,7 +252,7 @@ class Race:
     def _learnable(self, train: Ints) -> bool:
         return len(np.unique(self.rows.training.y[train])) > 1
 
-    def _in_time(self, out: Outcome, folds: Folds) -> Any:
+    def _in_time(self, out: Outcome, folds: Sequence[tuple[int, Ints, Ints]]) -> Any:
         """The fits of some folds: side by side, or one by one while the time lasts."""
         if not self.budget.limited:
             jobs = (delayed(self._fit_fold)(out.candidate.model, *pair) for pair in folds)
@@ -244,17 +264,21 @@ class Race:
                 return
             yield self._fit_fold(out.candidate.model, *pair)
 
-    def _fit_fold(self, model: Any, train: Ints, test: Ints) -> tuple[Ints, Any, float]:
+    def _fit_fold(
+        self, model: Any, fold: int, train: Ints, test: Ints
+    ) -> tuple[int, Ints, Any, float]:
         start = self.budget.now()
         timed = self.budget.limited and "time_budget" in model.get_params()
-        settings = {"time_budget": max(self.budget.for_comparison, 1e-3)} if timed else {}
+        settings: dict[str, Any] = {}
+        if timed:
+            settings = {"time_budget": max(self.budget.for_comparison, 1e-3)}
         fitted = self.rows.fit(model, train, **settings)
-        return test, fitted, self.budget.now() - start
+        return fold, test, fitted, self.budget.now() - start
 
-    def _note_fold(self, out: Outcome, test: Ints, fitted: Any, seconds: float) -> None:
+    def _note_fold(self, out: Outcome, fold: int, test: Ints, fitted: Any, seconds: float) -> None:
         given = self.rows.take(out.candidate.model, test)
         said = np.asarray(fitted.predict_proba(given), dtype=np.float64)
-        out.note_model(fitted, self.max_size)
+        out.note_model(fitted, fold)
         out.one_fit_seconds = max(out.one_fit_seconds, seconds)
         own = np.ix_(test, np.searchsorted(self.rows.classes, fitted.classes_))
         out.proba[test] = 0.0

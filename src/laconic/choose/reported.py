@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.choose.comparison import Judge
-from laconic.choose.pages import PageChoice
+from laconic.choose.page.pages import PageChoice
 from laconic.choose.tuning import DRAWS, WIDER
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from laconic.choose.candidates import Candidate
 from laconic.choose.committee import weighted_mean
 from laconic.choose.comparison import Outcome
-from laconic.choose.pages import PageChoice, offered_pages, page_sized, shorter_additive
+from laconic.choose.page.pages import PageChoice, formed, offered_pages
+from laconic.choose.page.teaching import taught
 from laconic.choose.race import Race
 from laconic.choose.reported import Estimate, reported
-from laconic.choose.teaching import taught
 from laconic.choose.tuning import CLEARLY, FRONT, PROBE_ROWS, TAUGHT_ROWS, TEACHERS
 from laconic.core.progress import report_step
 from laconic.linear.plain import PlainLogisticRegression
@@ -59,10 +59,9 @@ def decide(offered: Sequence[Candidate], race: Race, rule: Rule) -> Decided:
     if not rule.readable:
         return _told(committee, [*outcomes, committee], race, is_committee=True)
     choice = _pages(members, committee, race, rule)
-    listed = [*outcomes, committee]
-    for page in choice.pages:
-        listed += [page] if page.name not in {out.name for out in listed} else []
     kept = _clearly_better(choice.chosen(), able, race)
+    listed = [*outcomes, committee]
+    listed += [kept] if kept.name not in {out.name for out in listed} else []
     if kept not in choice.pages:
         choice = PageChoice.of([kept], race.judge, rule.tolerance)
     cost, price = reported(choice, committee.row_cost, race.rows.groups, rule.seed)
@@ -114,33 +113,28 @@ def _same_as_another(candidate: Candidate, outcomes: Sequence[Outcome]) -> bool:
 
 def _pages(members: Sequence[Outcome], committee: Outcome, race: Race, rule: Rule) -> PageChoice:
     """Pages to choose from; where no candidate fits on a page, the best of all with a warning."""
-    pool = page_sized(members, race.max_size)
-    long = [out for out in members if out.name in FRONT]
-    if long and not any(out.name in FRONT for out in pool):
-        report_step("shortening the additive model", 0.8)
-        short = shorter_additive(long[-1], race)
-        pool = [*page_sized([short], race.max_size), *pool]
+    pool = formed(members)
     if not pool:
         best = min(members, key=lambda out: race.judge.mean(race.judge.tailored(out))[0])
-        if not best.page <= race.max_size:
+        if not best.size <= race.max_size:
             _say(
                 f"No candidate fits on max_size={race.max_size:g} entries: {best.name} is kept, "
                 f'with {best.size:g}. Name "additive" among the candidates for a shorter one, or '
                 "set readable=False for the best of all of them together."
             )
         return PageChoice.of([best], race.judge, rule.tolerance)
-    pages = offered_pages(pool, race)
-    student = pages[1].members[0]
+    report_step("shortening pages", 0.8)
+    pages, student = offered_pages(pool, race)
+    plain = len(pages)
     if rule.teach and _may_teach(student, committee, race):
         report_step(f"teaching {student.name}", 0.85)
         try:
             pupil = taught(student, committee, race)
             pool = [pupil, *(out for out in pool if out is not student)]
-            if pupil.page <= race.max_size:
-                pages += offered_pages(pool, race)
+            pages += offered_pages(pool, race)[0]
         except KeyboardInterrupt:
             _say(f"Interrupted while teaching {student.name}; it is kept as it is.")
-    return PageChoice.of(pages, race.judge, rule.tolerance)
+    return PageChoice.of(pages, race.judge, rule.tolerance, plain)
 
 
 def _may_teach(student: Outcome, committee: Outcome, race: Race) -> bool:
@@ -165,9 +159,8 @@ def _clearly_better(page: Outcome, able: Sequence[Outcome], race: Race) -> Outco
             error = 0.0
         else:
             gap, error = judge.paired(judge.tailored(out), judge.tailored(page))
-        short = (out.size if out.candidate.decides else out.page) <= race.max_size
-        apart = out.candidate.decides or not page_sized([out], race.max_size)
-        if short and apart and gap < -CLEARLY * error:
+        apart = out.candidate.decides or not formed([out])
+        if out.size <= race.max_size and apart and gap < -CLEARLY * error:
             page = out
     return page
 

@@ -135,16 +135,27 @@ def stacked(logs: Floats, v: Floats) -> Floats:
     return np.asarray(softmax(np.tensordot(v, logs, axes=1), axis=1))
 
 
-def cross_fitted(problem: StackProblem, folds: Sequence[Ints], start: Floats) -> Floats:
-    """Probabilities of the committee for each row, with weights from the rows of other folds.
+def cross_fitted(
+    problem: StackProblem, folds: Sequence[Ints], weights: Sequence[Floats | None]
+) -> Floats:
+    """Probabilities of the committee for each row, with weights from the rows of other folds."""
+    proba = np.full(problem.logs.shape[1:], np.nan)
+    for held_out, v in zip(folds, weights, strict=True):
+        if v is not None:
+            proba[held_out] = stacked(problem.logs[:, held_out], v)
+    return proba
+
+
+def fold_weights(
+    problem: StackProblem, folds: Sequence[Ints], start: Floats
+) -> list[Floats | None]:
+    """For each fold, the weights that the rows of the others give; None where there are none.
 
     ``folds`` are the places of the rows of each fold; ``start`` are weights that only save time.
     """
-    proba = np.full(problem.logs.shape[1:], np.nan)
+    found: list[Floats | None] = []
     for held_out in folds:
         others = np.setdiff1d(np.arange(len(problem.y)), held_out)
-        if not len(others) or not len(held_out):
-            continue
-        v = solve_stack(problem.on(others), start).point
-        proba[held_out] = stacked(problem.logs[:, held_out], v)
-    return proba
+        able = len(others) and len(held_out)
+        found.append(solve_stack(problem.on(others), start).point if able else None)
+    return found

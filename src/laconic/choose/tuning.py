@@ -52,10 +52,6 @@ STACK_PENALTY = 8.0
 """Nats of held-out log loss that the other members of a committee must gain to replace its centre:
 between 6 and 12 the log loss of new rows was least, on 12 small sets (docs/main_job.md)."""
 
-REACHES = (0.05, 0.07, 0.1)
-"""Log-odds within which the terms of a page are drawn: the first at which it fits. At 0.05 pages
-are a fifth shorter and no dearer on the halves of docs/main_job.md; beyond 0.1 some were dearer."""
-
 CONCENTRATION = 2.0
 """How close to the given costs those of the tailored loss are. Choosing by 2 was dearer on new rows
 by less than choosing by 4 or 8, and counting was dearest (docs/main_job.md)."""
@@ -72,8 +68,7 @@ SHARE_FOR_PROBES = 0.05
 SAFETY = 1.3
 """How much longer than expected a fit is taken to last: beyond that the budget is missed."""
 
-FRONT = ("taught additive", "taught additive-single", "taught additive-short", "additive",
-         "additive-single", "additive-short")  # fmt: skip
+FRONT = ("taught additive", "taught additive-single", "additive", "additive-single")
 """Front runners, best first: on 12 small sets no rule that picks one candidate by held-out rows was
 cheaper on new rows than always taking the additive model (docs/main_job.md)."""
 
@@ -96,3 +91,15 @@ SHARE_FOR_FIRST = 0.6
 TEACHERS = 0.1
 """Least weight, in the committee, of members that are no front runners: below, the teacher says
 what the student says already. By convention."""
+
+LESSON_ROWS = 3_000
+"""Rows on which a page learns what the long form says: it has no noise, so that few do."""
+
+PATH = (1.0, 0.67, 0.4, 0.25, 0.15)
+"""Lengths of pages that are compared, as shares of the longest. By convention."""
+
+FIRST_CUT = 1.5
+"""A form is cut to so many times the page first: what is left is fitted before more leave."""
+
+REFIT_RIDGE = 1e-3
+"""Ridge of that fit around the values as they are, as a share of the curvature [convention]."""

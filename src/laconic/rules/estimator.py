@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.core.contract import Accepts, Interval, StrOptions, Training, fit_context
 from laconic.core.folds import folds_of, seed_of
 from laconic.core.form_prediction import FormPrediction
@@ -21,7 +21,7 @@ from laconic.data.source import one_blas_thread
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
 from laconic.data.tables.columns import Table
 from laconic.rules.conditions import RuleSet, rules_of
-from laconic.rules.solver import LassoLogistic, held_out_path, solve_down
+from laconic.rules.solver import LassoLogistic, RulePoint, held_out_path, solve_down
 
 _ERRORS = {"best": 0.0, "half-se": 0.5, "1se": 1.0}
 
@@ -109,6 +109,7 @@ class SparseRulesClassifier(FormPrediction):
     """
 
     _accepts = Accepts(categorical=True, missing=True, sparse=False)
+    _keeps_forms = False  # whoever compares models asks for the forms of the folds
     _parameter_constraints: dict[str, list[Any]] = {
         "max_rules": [Interval(Integral, 1, None, closed="left")],
         "max_cuts": [Interval(Integral, 1, None, closed="left")],
@@ -175,6 +176,27 @@ class SparseRulesClassifier(FormPrediction):
             # a row that no fold could judge has no score
             judged = np.isfinite(held_out).all(axis=1)
             self.held_out_proba_[judged] = probabilities(held_out[judged], self.form_.link)
+        if self._keeps_forms and K == 2:
+            self._held_out_forms = self._fold_forms(rules, rows)
+        self.path_ = [None if path is None else replace(path, points=()) for path in self.path_]
+
+    def _fold_forms(self, rules: RuleSet, rows: Training) -> list[tuple[Ints, AdditiveScore]]:
+        """For each fold, the rows that it held out and the form that was fitted without them."""
+        path = self.path_[0]
+        if path is None:
+            return []
+        points = path.points[path.choose(_ERRORS[self.selection])]
+        return [
+            (test, self._form(rules, [point], rows.table, rows.weight))
+            for test, point in zip(path.tests, points, strict=True)
+        ]
+
+    def _form(
+        self, rules: RuleSet, points: Sequence[RulePoint], table: Table, weight: Floats
+    ) -> AdditiveScore:
+        weights = np.stack([point.weights for point in points])
+        intercept = np.array([point.intercept for point in points])
+        return rules_form(rules, weights, intercept, self.classes_, table, weight)
 
     def _choose(self, n_rows: int) -> tuple[Floats, Floats | None]:
         """Share of the largest penalty and held-out scores, by score."""
@@ -191,8 +213,7 @@ class SparseRulesClassifier(FormPrediction):
         self, rules: RuleSet, table: Table, weight: Floats, solved: Sequence[Solution]
     ) -> None:
         weights = np.stack([s.point.weights for s in solved])
-        intercept = np.array([s.point.intercept for s in solved])
-        self.form_ = rules_form(rules, weights, intercept, self.classes_, table, weight)
+        self.form_ = self._form(rules, [s.point for s in solved], table, weight)
         self.rules_ = [_worded(rules, own) for own in weights]
         self.n_rules_ = int((weights != 0).any(axis=0).sum())
         self.n_offered_ = len(rules.first)

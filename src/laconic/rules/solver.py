@@ -199,11 +199,16 @@ def _polished(gram: Floats, slope: Floats, around: Floats, penalty: float, step:
 
 @dataclass(frozen=True)
 class HeldOutPath:
-    """By share of the largest penalty: mean loss of every fold, and scores of held-out rows."""
+    """By share of the largest penalty: mean loss of every fold, and scores of held-out rows.
+
+    ``tests`` are the rows that the folds held out, ``points`` their fits at each share.
+    """
 
     shares: Floats
     loss: Floats
     scores: Floats
+    tests: tuple[Ints, ...] = ()
+    points: tuple[tuple[RulePoint, ...], ...] = ()
 
     def choose(self, errors: float) -> int:
         """The first point within so many standard errors of the least mean loss."""
@@ -232,6 +237,7 @@ def held_out_path(problem: LassoLogistic, folds: Sequence[Fold]) -> HeldOutPath 
     points = [part.empty() for part, _ in running]
     losses: list[list[float]] = []
     scores: list[Floats] = []
+    fits: list[tuple[RulePoint, ...]] = []
     shares = penalty_shares()
     for share in shares:
         line, out = [], np.full(len(problem.labels), np.nan)
@@ -243,10 +249,14 @@ def held_out_path(problem: LassoLogistic, folds: Sequence[Fold]) -> HeldOutPath 
             line.append(float(np.average(own, weights=problem.weight[test])))
         losses.append(line)
         scores.append(out)
+        fits.append(tuple(points))
         means = np.mean(losses, axis=1)
         if means[-1] > LOST * means.min():
             break
-    return HeldOutPath(shares[: len(losses)], np.array(losses), np.array(scores))
+    tests = tuple(test for _, test in running)
+    return HeldOutPath(
+        shares[: len(losses)], np.array(losses), np.array(scores), tests, tuple(fits)
+    )
 
 
 def solve_down(problem: LassoLogistic, share: float, tol: float, max_iter: int = 200) -> Solution:

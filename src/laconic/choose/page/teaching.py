@@ -35,17 +35,18 @@ def taught(student: Outcome, committee: Outcome, race: Race) -> Outcome:
     start = race.budget.now()
     name = f"taught {student.name}"
     out = Outcome.empty(Candidate(name, model), rows.n_rows, len(rows.classes))
-    for train, test in rows.folds:
+    for fold, (train, test) in enumerate(rows.folds):
         part = rows.part(train)
         judge = replace(race.judge, y=part.training.y, weight=part.training.weight)
         inner = replace(race, rows=part, judge=judge)
         teacher = _committee_again(committee.members, inner)
         fitted = fit_softened(part, model, teacher.proba)
         out.proba[test] = fitted.predict_proba(rows.training.table[test])
+        out.forms[fold] = fitted.form_
     one = race.budget.now()
     out.fitted = fit_softened(rows, model, committee.proba)
     out.one_fit_seconds = race.budget.now() - one
-    out.note_model(out.fitted, race.max_size)
+    out.note_model(out.fitted)
     out.raw, out.note, out.complete = out.proba, "taught by the committee", True
     out.fit_seconds = race.budget.now() - start
     return race.judge.price(out)

@@ -1,0 +1,1 @@
+"""The page: forms of several lengths, shortened and taught, and the choice among them."""

@@ -1,0 +1,150 @@
+"""Long forms on one page: few entries, close to what they were taught, by the cheapest steps."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from laconic import SparseAdditiveClassifier, SparseRulesClassifier
+from laconic.choose.page.shortening import (
+    Path,
+    Shortening,
+    allocated,
+    form_size,
+    parts_of,
+    removed,
+    shortened,
+)
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
+from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
+from laconic.data.tables.columns import Table
+
+TEXTS = ("a", "b", "c", "d", "e")
+
+
+def _form(draw, n_scores):
+    knots = np.unique(np.round(draw.normal(size=20), 2))
+    axes = (
+        KnotAxis(knots, np.array([7.0])),
+        IntervalAxis(np.sort(draw.normal(size=6))),
+        CategoryAxis(tuple((text,) for text in TEXTS)),
+    )
+    terms = [
+        SlotTerm((name,), (axis,), draw.normal(scale=0.3, size=(axis.size, n_scores)))
+        for name, axis in zip("uvw", axes, strict=True)
+    ]
+    grid = SlotTerm(("u", "v"), axes[:2], draw.normal(size=(axes[0].size, axes[1].size, n_scores)))
+    line = LineTerm("u", draw.normal(size=n_scores))
+    tree = RulesTerm(
+        ("v",), (axes[1],), (np.arange(axes[1].size),), np.array([0, -1, -1]), np.array([2, 0, 0]),
+        np.array([1, 0, 0]), np.array([2, 0, 0]), draw.normal(size=(3, n_scores)),
+    )  # fmt: skip
+    classes, link = ((0, 1), "logit") if n_scores == 1 else ((0, 1, 2), "softmax")
+    return AdditiveScore(classes, np.zeros(n_scores), (*terms, grid, line, tree), link)
+
+
+def _table(draw, n=1000):
+    u, v = np.round(draw.normal(size=(2, n)), 2)
+    u[:50], u[50:100], v[:20] = 7.0, np.nan, np.nan
+    w = draw.integers(-2, 5, n).astype(np.int32)
+    kinds = ("numeric", "numeric", "categorical")
+    return Table(("u", "v", "w"), kinds, (None, None, TEXTS), columns=(u, v, w))
+
+
+@pytest.mark.parametrize("n_scores", [1, 3])
+def test_pages_are_no_longer_than_asked_and_grow_closer_with_their_length(n_scores):
+    for seed in range(2):
+        draw = np.random.default_rng(seed)
+        form, table = _form(draw, n_scores), _table(draw)
+        path = Shortening(form, table, np.ones(1000))
+        off = []
+        for most in (form_size(form), 120, 60, 30, 10, 0):
+            page = path.to(most)
+            assert form_size(page) <= most
+            off.append(float((path.weight * (page.score(table) - form.score(table)) ** 2).sum()))
+        assert path.form.terms == ()
+        assert off[0] == 0.0
+        assert all(a <= 1.01 * b for a, b in itertools.pairwise(off))
+        # nothing but an intercept, fitted: the weighted variance of the scores
+        scores, w = form.score(table), path.weight
+        around = (w * scores).sum(axis=0) / w.sum(axis=0)
+        assert off[-1] == pytest.approx(float((w * (scores - around) ** 2).sum()), rel=0.02)
+
+
+def test_what_is_left_is_the_least_squares_fit():
+    """Against numpy's own least squares on indicator columns, levels joined by hand."""
+    draw = np.random.default_rng(1)
+    axis = CategoryAxis(tuple((text,) for text in TEXTS))
+    values = np.array([0.0, 0.1, 2.0, 2.1, 5.0, 0.0, 0.0])[:, None]
+    line = LineTerm("u", np.array([0.7]))
+    form = AdditiveScore((0, 1), np.zeros(1), (SlotTerm(("w",), (axis,), values), line))
+    table = _table(draw)
+    path = Shortening(form, table, np.ones(1000))
+    page = path.to(4)
+    groups = [[0, 1, 5, 6], [2, 3], [4]]
+    level = np.asarray(table.column(2))
+    read = np.where(level == -1, 6, np.where(level == -2, 5, level))
+    u = np.nan_to_num(np.asarray(table.column(0)))
+    X = np.column_stack([*(np.isin(read, own) for own in groups), u]).astype(float)
+    root = np.sqrt(path.weight[:, 0])
+    best = np.linalg.lstsq(X * root[:, None], form.score(table)[:, 0] * root, rcond=None)[0]
+    np.testing.assert_allclose(page.score(table)[:, 0], X @ best, atol=5e-3)
+    assert {len(np.unique(term.values)) for term in page.terms if isinstance(term, SlotTerm)} == {3}
+
+
+def test_the_cheapest_steps_are_taken():
+    """On convex paths the greedy rule is the best of all allocations, by brute force."""
+    draw = np.random.default_rng(2)
+    part = parts_of(LineTerm("u", np.ones(1)), 0, 0)[0]
+    for _ in range(20):
+        paths = []
+        for _ in range(3):
+            errors = np.append(0.0, np.cumsum(np.sort(draw.random(3))))
+            paths.append(Path(part, np.arange(3, -1, -1), errors, np.arange(3), np.ones(3)))
+        for most in range(10):
+            states = allocated(paths, most)
+            spent = sum(path.errors[s] for path, s in zip(paths, states, strict=True))
+            every = itertools.product(range(4), repeat=3)
+            best = min(
+                sum(path.errors[s] for path, s in zip(paths, own, strict=True))
+                for own in every
+                if sum(3 - s for s in own) <= most
+            )
+            assert spent == pytest.approx(best)
+
+
+def test_places_leave_in_the_order_of_what_they_cost():
+    x = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    v = np.array([0.0, 1.0, 5.0, 2.9, 1.0])
+
+    def bend(a, j, b):
+        return abs(v[j] - np.interp(x[j], x[[a, b]], v[[a, b]]))
+
+    order, paid = removed(5, bend)
+    assert order.tolist() == [3, 1, 2]
+    assert paid == pytest.approx([0.1, 1.5, 4.5])
+
+
+@pytest.mark.parametrize("model", [SparseAdditiveClassifier(cv=3), SparseRulesClassifier(cv=3)])
+def test_forms_of_folds_say_what_was_held_out(model):
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(240, 3))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] + 0.5 * draw.normal(size=240) > 0).astype(int)
+    model._keeps_forms = True
+    model.fit(X, y)
+    told = np.zeros(240)
+    for rows, form in model._held_out_forms:
+        score = form.score(model._read_rows(X[rows]))[:, 0]
+        np.testing.assert_allclose(
+            1 / (1 + np.exp(-score)), model.held_out_proba_[rows, 1], atol=1e-6
+        )
+        told[rows] += 1
+    assert (told == 1).all()
+
+
+def test_a_short_form_is_left_alone():
+    form = AdditiveScore((0, 1), np.zeros(1), (LineTerm("u", np.array([0.01])),))
+    table = _table(np.random.default_rng(0))
+    assert shortened(form, table, np.ones(1000), 300) == form
