@@ -26,6 +26,7 @@ def reproduce(
     table: Annotated[int | None, typer.Option(help="Only this table.")] = None,
     figure: Annotated[int | None, typer.Option(help="Only this figure.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer draws, small sets.")] = False,
+    share: Annotated[float, typer.Option(help="Share of the draws of a full run.")] = 1.0,
     jobs: Annotated[int | None, typer.Option(help="Processes (default: the cores).")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder to write to (default: "
                    "reproduced, or reproduced-quick).")] = None,
@@ -43,6 +44,8 @@ def reproduce(
 
     if table is not None and figure is not None:
         raise ValueError("--table and --figure exclude each other; give one of them.")
+    if not 0.0 < share <= 1.0:
+        raise ValueError(f"--share must be in (0, 1], got {share:g}.")
     out = out or Path("reproduced-quick" if quick else "reproduced")
     documents = pages.documents_asked(document)
     old = json.loads((out / RESULTS).read_text("utf-8")) if (out / RESULTS).exists() else {}
@@ -56,8 +59,8 @@ def reproduce(
     for name, (cells, figures) in wanted.items():
         with _bar(name, kept) as follow:
             found, drawn = run(
-                cells, figures, kept=kept, quick=quick, jobs=jobs or os.cpu_count() or 1,
-                follow=follow,
+                cells, figures, kept=kept, quick=quick, share=share, follow=follow,
+                jobs=jobs or os.cpu_count() or 1,
             )  # fmt: skip
         old = pages.merged(old, name, found, stamp)
         out.mkdir(parents=True, exist_ok=True)

@@ -201,12 +201,13 @@ def run(
     *,
     kept: Kept,
     quick: bool = False,
+    share: float = 1.0,
     seed: int = 0,
     jobs: int = 1,
     follow: Callable[[Progress], None] = lambda progress: None,
 ) -> tuple[dict[Cell, Outcome], dict[Figure, str | None]]:
     """Ours and the verdict of every cell, and every figure; a figure without its data is None."""
-    draws = Draws(quick=quick, seed=seed, kept=kept, ask=True)
+    draws = Draws(quick=quick, share=share, seed=seed, kept=kept, ask=True)
     found: dict[Cell, Outcome] = {}
     drawn: dict[Figure, str | None] = {}
     left: list[Cell | Figure] = [*cells, *figures]

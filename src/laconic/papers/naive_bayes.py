@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from laconic.bayes.rows import CodedRows
 from laconic.bayes.selective import select_variables
 from laconic.bayes.solver import newton_weights
 from laconic.core.solution import Solution
-from laconic.data.datasets import DataSet, load
+from laconic.data.datasets import DataSet, available, load
 from laconic.data.source import ArraySource
 from laconic.modl.estimator import ModlEncoder
 from laconic.modl.partition import code_matrix
@@ -50,6 +51,10 @@ TABLE_1 = {
     "WaveformNoise": "waveformnoise", "Wine": "wine", "Yeast": "yeast",
 }  # fmt: skip
 """The paper's name of each set, and its name in :mod:`laconic.data.datasets`."""
+WITH_NAMES = {"Breast": "breast_id", "Glass": "glass_id", "Yeast": "yeast_name"}
+"""Sets whose number of variables in Table 1 counts the column that numbers or names the rows."""
+LOWEST = "lowest"
+"""The paper's prior, with steps compared to the lowest value so far, not to the memorised one."""
 
 
 @dataclass(frozen=True)
@@ -295,3 +300,48 @@ def fold_results(fold: EncodedFold, seed: int) -> Results:
     average = select_variables(fold.train, fold.preparation, total=fold.total, rng=rng)
     out["SNB"] = fold.metrics(average.details["average"])
     return out
+
+
+# ---- draws -----------------------------------------------------------------------------------
+
+N_FOLDS = 10
+
+
+@cache
+def data_set(name: str) -> DataSet:
+    """A set of Table 1 with the variables that the table counts."""
+    own = WITH_NAMES.get(name, TABLE_1[name])
+    return load(own if available(own) else TABLE_1[name])
+
+
+def fold_draw(name: str, seed: int, fold: int, code: str) -> Results:
+    """The metrics of all predictors on one fold; ``LOWEST`` has those of section 4.1 only."""
+    data = data_set(name)
+    train, test = stratified_folds(data.y, N_FOLDS, seed)[fold]
+    if code == LOWEST:
+        rules = DescentRules(memorised=False)
+        return optimisation_results(encoded_fold(data, train, test, "2006"), seed, rules)
+    return fold_results(encoded_fold(data, train, test, code), seed)
+
+
+def path_draw(seed: int, fold: int, code: str, thin: int) -> dict[str, dict[str, list[float]]]:
+    """Searches without penalty on a training fold of Phoneme, every ``thin``-th row of it: values
+    of the criterion and where each descent begins, by label."""
+    data = data_set("Phoneme")
+    train, test = stratified_folds(data.y, N_FOLDS, seed)[fold]
+    own = encoded_fold(data, train[::thin], test[:1], code)
+    plain = WeightedBayes(own.cost, 0.0, 1.0)
+    # at least three batches of the larger size, as on the whole set
+    sizes = {label: min(size, max(1, int(own.total) // 3)) for label, size in BATCH_SIZES.items()}
+    sizes["L=N"] = BATCH_SIZES["L=N"]
+    seed += fold
+    found = {label: own.search(plain, "dgml", size, 5, seed) for label, size in sizes.items()}
+    found["MS"] = own.search(plain, "dgml-ms", sizes["L=1000"], 5, seed)
+    found["VNS"] = own.search(plain, "dgml-vns", sizes["L=1000"], 5, seed)
+    return {
+        label: {
+            "values": [float(f"{v:.8g}") for v in path.details["values"]],
+            "starts": [int(k) for k in path.details["starts"]],
+        }
+        for label, path in found.items()
+    }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -23,23 +23,20 @@ from numpy.typing import NDArray
 from scipy.stats import ttest_rel
 
 from laconic._typing import Floats
-from laconic.bayes.criterion import WeightedBayes
-from laconic.bayes.descent import DescentRules
-from laconic.core.solution import Solution
-from laconic.data.datasets import DataSet, available, load
+from laconic.data.datasets import available, load
+from laconic.papers.drawing import Panel, Series, plot
 from laconic.papers.naive_bayes import (
     BATCH_SIZES,
     LEVELS,
+    LOWEST,
     METRICS,
+    N_FOLDS,
     PENALTIES,
     POWERS,
     TABLE_1,
-    EncodedFold,
-    Results,
-    encoded_fold,
-    fold_results,
-    optimisation_results,
-    stratified_folds,
+    data_set,
+    fold_draw,
+    path_draw,
 )
 from laconic.papers.registry import NOT_PRINTED, Cell, Draws, Figure, Measured
 
@@ -59,8 +56,6 @@ PRINTED = {
     "Yeast": (1484, 9, 10),
 }  # fmt: skip
 """Table 1: instances, initial variables and classes of each set."""
-WITH_NAMES = {"Breast": "breast_id", "Glass": "glass_id", "Yeast": "yeast_name"}
-"""Sets whose number of variables in Table 1 counts the column that numbers or names the rows."""
 REMARKS = {
     ("Adult", "Nv"): "UCI has 14 attributes; 15 would count one more, such as the label.",
     ("Satimage", "Ni"): "The printed row repeats that of Pima; UCI has 6,435 rows.",
@@ -76,10 +71,8 @@ COUNTS = {
 }  # fmt: skip
 """Section 4.1: sets of 36 with a significantly higher compression in training."""
 QUICK_SETS = ("Iris", "Heart", "Glass", "Yeast")
-N_FOLDS, N_SEEDS = 10, 3
+N_SEEDS = 3
 CODES = {"2006": "the paper's prior", "granular": "the granular prior"}
-LOWEST = "lowest"
-"""The paper's prior, with steps compared to the lowest value so far, not to the memorised one."""
 CLOSE, CLOSE_SUM = 0.005, 0.2
 """What "very close" and "similar" are read as: a compression or an AUC within half a point, a sum
 of weights within a twentieth of the unpenalised one, about 4."""
@@ -97,21 +90,31 @@ def grid() -> Iterator[tuple[str, float, float]]:
 # ---- what the draws give ---------------------------------------------------------------------
 
 
-def data_set(draws: Draws, name: str) -> DataSet:
-    """A set of Table 1 with the variables that the table counts."""
-    own = WITH_NAMES.get(name, TABLE_1[name])
-    found: DataSet = draws.once(
-        (DOCUMENT, "set", name), lambda: load(own if available(own) else TABLE_1[name])
-    )
-    return found
-
-
 def sets_of(draws: Draws) -> tuple[str, ...]:
-    """The sets of a run, smallest first."""
+    """The sets of a run, smallest first; a share of the draws is a share of the sets."""
     if draws.quick:
         return QUICK_SETS
     present = [name for name in PRINTED if available(TABLE_1[name])]
-    return tuple(sorted(present, key=lambda name: PRINTED[name][0] * PRINTED[name][1]))
+    if not present:
+        load(TABLE_1[QUICK_SETS[0]])  # says what is missing
+    present.sort(key=lambda name: PRINTED[name][0] * PRINTED[name][1])
+    return tuple(present[: draws.count(36, 0)])
+
+
+def seeds_of(draws: Draws) -> range:
+    """The seeds of a run: one for less than all draws."""
+    n_seeds = N_SEEDS if draws.share == 1.0 and not draws.quick else 1
+    return range(draws.seed, draws.seed + n_seeds)
+
+
+def describe(draws: Draws) -> str:
+    """What the run has seen, in one sentence."""
+    folds = 3 if draws.quick else N_FOLDS
+    sets = sets_of(draws)
+    return (
+        f"Means and counts come from {len(sets)} of the 36 sets ({', '.join(sets)}), {folds} "
+        f"folds, {len(seeds_of(draws))} seed(s); counts are scaled to 36 sets."
+    )
 
 
 def results(draws: Draws, code: str) -> dict[str, Floats]:
@@ -121,29 +124,13 @@ def results(draws: Draws, code: str) -> dict[str, Floats]:
     """
 
     def made() -> dict[str, Floats]:
-        seeds = range(draws.seed, draws.seed + (1 if draws.quick else N_SEEDS))
-        folds = range(3 if draws.quick else N_FOLDS)
-        every = [
-            [[_fold(draws, name, seed, fold, code) for fold in folds] for seed in seeds]
-            for name in sets_of(draws)
-        ]
-        labels = every[0][0][0]
-        return {
-            label: np.array([[[fold[label] for fold in seed] for seed in own] for own in every])
-            for label in labels
-        }
+        sets, seeds, folds = sets_of(draws), seeds_of(draws), range(3 if draws.quick else N_FOLDS)
+        every = draws.each(fold_draw, product(sets, seeds, folds, [code]))
+        shape = (len(sets), len(seeds), len(folds), len(METRICS))
+        return {label: np.array([own[label] for own in every]).reshape(shape) for label in every[0]}
 
     found: dict[str, Floats] = draws.once((DOCUMENT, "results", code), made)
     return found
-
-
-def _fold(draws: Draws, name: str, seed: int, fold: int, code: str) -> Results:
-    data = data_set(draws, name)
-    train, test = stratified_folds(data.y, N_FOLDS, seed)[fold]
-    if code == LOWEST:
-        rules = DescentRules(memorised=False)
-        return optimisation_results(encoded_fold(data, train, test, "2006"), seed, rules)
-    return fold_results(encoded_fold(data, train, test, code), seed)
 
 
 def mean_over_sets(draws: Draws, *, code: str, label: str, metric: str) -> Measured:
@@ -165,7 +152,13 @@ def sets_better(draws: Draws, *, code: str, label: str, other: str) -> Measured:
     found = results(draws, code)
     both = found[label][..., 0] - found[other][..., 0]
     counts = [sum(significant(own) for own in both[:, seed]) for seed in range(both.shape[1])]
-    return Measured.of(36.0 / len(both) * np.array(counts))
+    ours = Measured.of(36.0 / len(both) * np.array(counts))
+    # fewer sets are a sample of the 36, drawn without replacement
+    share = ours.mean / 36.0
+    sampling = 36.0 * np.sqrt(share * (1.0 - share) * (1.0 / len(both) - 1.0 / 36.0))
+    if len(both) == 36:
+        return ours
+    return Measured(ours.mean, float(np.hypot(np.nan_to_num(ours.sd), sampling)), ours.n_draws)
 
 
 def significant(gains: Floats) -> bool:
@@ -182,47 +175,25 @@ def longest_descent(draws: Draws, *, code: str, label: str) -> Measured:
 
 def table_1(draws: Draws, *, name: str, column: int) -> Measured:
     """Rows, variables or classes of the set as it is read."""
-    if not available(TABLE_1[name]):
-        return Measured(float("nan"), float("nan"), 0)
-    data = data_set(draws, name)
+    data = data_set(name)
     return Measured.exact((len(data.y), len(data.columns), len(np.unique(data.y)))[column])
 
 
 # ---- the paths of figures 2 and 3 ------------------------------------------------------------
 
 
-def phoneme_paths(draws: Draws, code: str) -> list[dict[str, Solution]]:
-    """Searches without penalty on training folds of Phoneme, by label; a quick run has two folds
-    of every eighth row."""
-
-    def made() -> list[dict[str, Solution]]:
-        data, out = data_set(draws, "Phoneme"), []
-        for fold in range(2 if draws.quick else N_FOLDS):
-            train, test = stratified_folds(data.y, N_FOLDS, draws.seed)[fold]
-            kept = train[::8] if draws.quick else train
-            out.append(_paths(encoded_fold(data, kept, test[:1], code), draws.seed + fold))
-        return out
-
-    found: list[dict[str, Solution]] = draws.once((DOCUMENT, "paths", code), made)
-    return found
-
-
-def _paths(fold: EncodedFold, seed: int) -> dict[str, Solution]:
-    plain = WeightedBayes(fold.cost, 0.0, 1.0)
-    # at least three batches of the larger size, as on the whole set
-    sizes = {label: min(size, max(1, int(fold.total) // 3)) for label, size in BATCH_SIZES.items()}
-    sizes["L=N"] = BATCH_SIZES["L=N"]
-    out = {label: fold.search(plain, "dgml", size, 5, seed) for label, size in sizes.items()}
-    out["MS"] = fold.search(plain, "dgml-ms", sizes["L=1000"], 5, seed)
-    out["VNS"] = fold.search(plain, "dgml-vns", sizes["L=1000"], 5, seed)
-    return out
+def phoneme_paths(draws: Draws, code: str) -> list[dict[str, Any]]:
+    """Paths by label on training folds; a quick run has two folds of every eighth row."""
+    thin = 8 if draws.quick else 1
+    every = [(draws.seed, fold, code, thin) for fold in range(draws.count(N_FOLDS, 2))]
+    return draws.each(path_draw, every)
 
 
 def path_difference(draws: Draws, *, code: str, label: str, other: str, what: str) -> Measured:
     """A number of one path minus that of another, on each fold."""
     of = PATH_NUMBERS[what]
     paths = phoneme_paths(draws, code)
-    return Measured.of([of(own[label].details) - of(own[other].details) for own in paths])
+    return Measured.of([of(own[label]) - of(own[other]) for own in paths])
 
 
 def _lowest(path: Any) -> float:
@@ -244,7 +215,7 @@ def _rises(path: Any) -> float:
 def _excess_of_starts(path: Any) -> float:
     """Mean relative excess of a new start over the best value before it."""
     values: NDArray[Any] = np.asarray(path["values"])
-    starts = path["starts"][1:]
+    starts = np.array(path["starts"][1:], dtype=int)
     before = np.minimum.accumulate(values)[starts - 1]
     return float((values[starts] / before - 1.0).mean()) if len(starts) else 0.0
 
@@ -272,11 +243,6 @@ def cells() -> list[Cell]:
             for place, what, published, protocol, compute in found
         ]
     return out
-
-
-def figures() -> list[Figure]:
-    """Our figures."""
-    return []
 
 
 def _table_1_cells() -> Iterator[Cell]:
@@ -368,3 +334,53 @@ def _claims() -> Iterator[tuple[str, str, str, str]]:
     yield "variables", BEST, NONE, "< 0"
     yield "variables", BEST, "SNB", "< 0"
     yield "test AUC", BEST, "SNB", f"0 within {CLOSE}"
+
+
+# ---- the figures -----------------------------------------------------------------------------
+
+
+def figures() -> list[Figure]:
+    """Our figures 1 to 5, under the paper's prior."""
+    return [
+        Figure(DOCUMENT, "1", "Mean compression in training and test, by size of the batches.",
+               _figure_1),
+        Figure(DOCUMENT, "2", "Criterion along the iterations on Phoneme, by size of the batches.",
+               partial(_paths_drawn, labels=tuple(BATCH_SIZES), longest=100)),
+        Figure(DOCUMENT, "3", "Criterion along the iterations on Phoneme, multi-start and VNS.",
+               partial(_paths_drawn, labels=("MS", "VNS"), longest=400)),
+        Figure(DOCUMENT, "4", "Mean AUC in training and test by penalty and power.",
+               partial(_scatter, metrics=("train AUC", "test AUC"))),
+        Figure(DOCUMENT, "5", "Mean number of variables and sum of weights by penalty and power.",
+               partial(_scatter, metrics=("variables", "sum of weights"))),
+    ]  # fmt: skip
+
+
+def _figure_1(draws: Draws) -> str:
+    labels = {"L=100": "DGML L=100", "L=1000": "DGML L=1000", "L=N": "DGML L=N", "SNB": "SNB"}
+    series = []
+    for metric in METRICS[:2]:
+        found = [mean_over_sets(draws, code="2006", label=own, metric=metric).mean
+                 for own in labels.values()]  # fmt: skip
+        series.append(Series(metric, np.arange(4), found, "bars"))
+    return plot(Panel("means over the sets", "", "compression", series, ticks=tuple(labels)))
+
+
+def _paths_drawn(draws: Draws, *, labels: tuple[str, ...], longest: int) -> str:
+    paths = phoneme_paths(draws, "2006")[0]
+    series = []
+    for label in labels:
+        values = paths[label]["values"][:longest]
+        series.append(Series(label, np.arange(len(values)), values))
+    return plot(Panel("Phoneme, first fold", "iteration", "criterion (nats)", series))
+
+
+def _scatter(draws: Draws, *, metrics: tuple[str, str]) -> str:
+    series = []
+    groups = {"no penalty": [NONE], "SNB": ["SNB"]}
+    groups |= {f"penalty {p:g}": [k for k, own, _ in grid() if own == p] for p in PENALTIES}
+    for name, labels in groups.items():
+        x, y = ([mean_over_sets(draws, code="2006", label=label, metric=metric).mean
+                 for label in labels] for metric in metrics)  # fmt: skip
+        powers = [f"p = {label.partition(', ')[2]}" if "," in label else "" for label in labels]
+        series.append(Series(name, x, y, "points", labels=powers))
+    return plot(Panel("means over the sets", *metrics, series))

@@ -118,7 +118,8 @@ class NotDrawn(Exception):
 class Draws:
     """How many draws a run makes, and what earlier cells have computed from them.
 
-    ``quick`` answers every cell from fewer draws; ``seed`` is the first of the seeds. ``kept``
+    ``quick`` answers every cell from fewer draws, ``share`` from a share of them; ``seed`` is the
+    first of the seeds. ``kept``
     holds the values of calls by key; with ``ask`` a missing one is asked for (:class:`NotDrawn`)
     instead of computed here.
 
@@ -133,15 +134,25 @@ class Draws:
         self,
         *,
         quick: bool = False,
+        share: float = 1.0,
         seed: int = 0,
         kept: MutableMapping[str, Any] | None = None,
         ask: bool = False,
     ) -> None:
         self.quick = quick
+        self.share = share
         self.seed = seed
         self._kept = {} if kept is None else kept
         self._ask = ask
         self._known: dict[Hashable, Any] = {}
+
+    def count(self, full: int, quick: int) -> int:
+        """How many draws, at least two of a share.
+
+        >>> Draws(share=0.3).count(10, 2)
+        3
+        """
+        return quick if self.quick else max(min(2, full), math.ceil(self.share * full - 1e-9))
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What ``make`` returns, computed at the first call with this key."""
