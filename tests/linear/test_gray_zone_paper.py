@@ -21,7 +21,14 @@ def test_one_split_gives_the_published_costs_and_shares():
     X, y = paper.krummholz()
     assert X.shape == (232_350, 54)
     assert y.sum() == 20_510
-    found = paper.table_3(X, y, n_splits=1)
-    # one split wanders by three standard deviations of the spread over splits
-    assert np.abs(found["cost"][0] - paper.PUBLISHED_COST).max() < 0.06
-    assert np.abs(found["support"][0] - paper.PUBLISHED_SUPPORT).max() < 5.0
+    plain, narrow = (paper.table_3_draw(0, 0, zone) for zone in (0, 5))
+    # the first split lies within 2.5 standard deviations of ours over the ten
+    assert plain["cost"] == pytest.approx(1.851, abs=0.05)
+    assert narrow["cost"] == pytest.approx(1.794, abs=0.05)
+    assert narrow["cost"] < plain["cost"]
+    assert narrow["support"] == pytest.approx(27.9, abs=2.0)
+    # figure 6: the cost is least near the threshold of the costs, and rises fast around it
+    least = paper.THRESHOLDS[int(np.argmin(narrow["curve"]))]
+    assert least == pytest.approx(0.088, abs=0.004)
+    assert narrow["curve"][paper.THRESHOLDS.index(0.12)] > 1.2 * min(narrow["curve"])
+    assert plain["curve"][paper.THRESHOLDS.index(0.12)] < 1.1 * min(plain["curve"])
