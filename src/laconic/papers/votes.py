@@ -114,11 +114,12 @@ class Line:
 
 
 def halves(y: NDArray[np.int64], splits: int, first: int = 0) -> Iterator[tuple[Any, Any]]:
-    """Stratified half/half splits, of seeds ``first`` and up."""
+    """Stratified half/half splits, of seeds ``first`` and up; an odd row is for training."""
     from sklearn.model_selection import train_test_split
 
+    rows, half = np.arange(len(y)), len(y) // 2
     for seed in range(first, first + splits):
-        yield train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
+        yield train_test_split(rows, test_size=half, stratify=y, random_state=seed)
 
 
 def filled(X: Floats, train: Any) -> Floats:
