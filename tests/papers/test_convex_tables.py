@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.cluster import KMeans
 
-from laconic.papers import convex_draws, convex_tables
+from laconic.papers import convex, convex_tables
 from laconic.papers.registry import Draws, Measured, judge
 
 
@@ -61,22 +61,22 @@ def test_the_least_risk_of_the_hinge_is_that_of_a_linear_program(eta):
         [eta, 1.0 - eta, 0.0], A_ub=[[-1, 0, -1], [0, -1, 1]], b_ub=[-1, -1],
         bounds=[(0, None), (0, None), (None, None)],
     )  # fmt: skip
-    value, _ = convex_draws.least_risk(lambda u: max(0.0, 1.0 - u), eta)
+    value, _ = convex.least_risk(lambda u: max(0.0, 1.0 - u), eta)
     assert value == pytest.approx(program.fun, abs=1e-9)
 
 
 def test_a_loss_that_is_not_calibrated_breaks_the_theorem(monkeypatch):
     """A psi that is too large is found out by the simulation."""
-    assert convex_draws.theorem_draw("hinge", 0, 300)["excess"] < 1e-6
-    hinge = type(convex_draws.get_loss("hinge"))
+    assert convex.theorem_draw("hinge", 0, 300)["excess"] < 1e-6
+    hinge = type(convex.get_loss("hinge"))
     monkeypatch.setattr(hinge, "psi", lambda self, theta: 1.1 * np.abs(theta))
-    assert convex_draws.theorem_draw("hinge", 0, 300)["excess"] > 1e-3
+    assert convex.theorem_draw("hinge", 0, 300)["excess"] > 1e-3
 
 
 def test_the_two_steps_of_k_means_are_those_of_scikit_learn():
-    points = convex_draws.spots(3)
+    points = convex.spots(3)
     begin = points[[0, 60, 120]]
-    centres, group, path = convex_draws.lloyd(points, begin)
+    centres, group, path = convex.lloyd(points, begin)
     peer = KMeans(3, init=begin, n_init=1, tol=0.0, algorithm="lloyd").fit(points)
     np.testing.assert_allclose(centres, peer.cluster_centers_, atol=1e-12)
     np.testing.assert_array_equal(group, peer.labels_)

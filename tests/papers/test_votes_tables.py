@@ -15,8 +15,8 @@ from laconic import CqBoostClassifier
 from laconic.papers import votes_tables as paper
 from laconic.papers.registry import Draws, judge
 from laconic.papers.votes import PUBLISHED_RBF, PUBLISHED_STUMPS, halves
-from laconic.papers.votes_draws import bound_draw, identities
-from laconic.papers.votes_form import (
+from laconic.papers.votes.draws import bound_draw, identities
+from laconic.papers.votes.form import (
     cg_boost_vote,
     cq_boost_vote,
     half_results,

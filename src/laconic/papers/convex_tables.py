@@ -2,7 +2,7 @@
 
 The notes print formulas and one figure, no measured number. A formula is a claim on a difference
 that is zero, or that has a sign; it is computed by other means than the library's own
-(:mod:`laconic.papers.convex_draws`), and the worst of all draws is judged. Where the notes only say
+(:mod:`laconic.papers.convex`), and the worst of all draws is judged. Where the notes only say
 that something may happen, ours is the mean over draws. Formulas that are slips of the pen are
 judged as they are printed, with what was meant in the remark.
 
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from laconic._typing import Floats
-from laconic.papers.convex_draws import (
+from laconic.papers.convex import (
     LOSSES,
     bayes_draw,
     classes_draw,

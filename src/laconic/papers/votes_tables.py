@@ -4,7 +4,7 @@ The slides do not number their tables: Table 1 is CqBoost and MinCq on stumps, T
 LPBoost on stumps (CqBoost is printed there again), Tables 3 and 4 the same on RBF kernels. All
 risks are multiples of 1/floor(N/2): one random half of each set. How classes were joined to two,
 how parameters were set and which half it was is not said, so that a printed number is one draw of
-what :mod:`laconic.papers.votes_form` gives on other halves; beside mean and spread stands its
+what :mod:`laconic.papers.votes.form` gives on other halves; beside mean and spread stands its
 percentile among them, (halves below + half of the ties + 1/2)/(halves + 1): a claim that it lies
 between 5 and 95 %. Of fewer than ten halves none can lie outside.
 
@@ -27,8 +27,8 @@ from laconic._typing import Floats
 from laconic.papers.drawing import Panel, Series, plot
 from laconic.papers.registry import NOT_PRINTED, Cell, Draws, Figure, Measured
 from laconic.papers.votes import PUBLISHED_RBF, PUBLISHED_STUMPS
-from laconic.papers.votes_draws import ada_votes, android, bound_draw, digits, half, identities
-from laconic.papers.votes_form import LEARNERS, RBF, STUMPS
+from laconic.papers.votes.draws import ada_votes, android, bound_draw, digits, half, identities
+from laconic.papers.votes.form import LEARNERS, RBF, STUMPS
 
 DOCUMENT = "004"
 PUBLISHED = {STUMPS: PUBLISHED_STUMPS, RBF: PUBLISHED_RBF}
@@ -214,7 +214,7 @@ def cells() -> list[Cell]:
 
 def _table_cells(table: int) -> Iterator[Cell]:
     kind, methods = TABLES[table]
-    form = f"{kind}, forms and parameters of laconic.papers.votes_form; random stratified halves"
+    form = f"{kind}, forms and parameters of laconic.papers.votes.form; random stratified halves"
     for name, row in PUBLISHED[kind].items():
         remark = BINARY_REMARK if name in MADE_BINARY else ""
         for method in methods:

@@ -15,7 +15,7 @@ import numpy as np
 from laconic._typing import Floats
 from laconic.data.datasets import DataSet, load
 from laconic.papers.votes import filled, halves, read
-from laconic.papers.votes_form import (
+from laconic.papers.votes.form import (
     MU,
     RBF,
     WIDTHS,
