@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC
 from laconic import CqBoostClassifier
 from laconic.papers import votes_tables as paper
 from laconic.papers.registry import Draws, judge
-from laconic.papers.votes import PUBLISHED_RBF, PUBLISHED_STUMPS, halves
+from laconic.papers.votes import PUBLISHED_RBF, PUBLISHED_STUMPS, slides_half
 from laconic.papers.votes.draws import bound_draw, identities
 from laconic.papers.votes.form import (
     cg_boost_vote,
@@ -61,7 +61,7 @@ def test_the_sizes_of_the_halves_are_those_of_the_slides():
                 assert any(
                     abs(round(risk * test) / test - risk) < 5.1e-5 for test in (train, train - 1)
                 )
-    train, test = next(halves(np.array([0, 1, 0, 1, 1]), 1))
+    train, test = slides_half(np.array([0, 1, 0, 1, 1]), 0)
     assert (len(train), len(test)) == (3, 2)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.data.datasets import load
 
 PUBLISHED_STUMPS = {
@@ -101,13 +101,21 @@ def read(name: str) -> tuple[Floats, NDArray[np.int64]]:
     return np.column_stack(columns), np.isin(data.y, positive).astype(np.int64)
 
 
-def halves(y: NDArray[np.int64], splits: int, first: int = 0) -> Iterator[tuple[Any, Any]]:
-    """Stratified half/half splits, of seeds ``first`` and up; an odd row is for training."""
+def slides_half(y: NDArray[np.int64], seed: int) -> tuple[Ints, Ints]:
+    """A random stratified half for training, with the odd row, and the other half."""
     from sklearn.model_selection import train_test_split
 
-    rows, half = np.arange(len(y)), len(y) // 2
+    half = len(y) // 2
+    train, test = train_test_split(np.arange(len(y)), test_size=half, stratify=y, random_state=seed)
+    return train, test
+
+
+def halves(y: NDArray[np.int64], splits: int, first: int = 0) -> Iterator[tuple[Any, Any]]:
+    """Stratified half/half splits, of seeds ``first`` and up; an odd row is for the test."""
+    from sklearn.model_selection import train_test_split
+
     for seed in range(first, first + splits):
-        yield train_test_split(rows, test_size=half, stratify=y, random_state=seed)
+        yield train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=seed)
 
 
 def filled(X: Floats, train: Any) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 
 from laconic._typing import Floats
 from laconic.data.datasets import DataSet, load
-from laconic.papers.votes import filled, halves, read
+from laconic.papers.votes import filled, read, slides_half
 from laconic.papers.votes.form import (
     MU,
     RBF,
@@ -34,7 +34,7 @@ ROUNDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 def half(kind: str, name: str, seed: int) -> dict[str, list[float]]:
     """Test risk and columns of the four methods on one random half of a set."""
     X, y = read(name)
-    train, test = next(halves(y, 1, seed))
+    train, test = slides_half(y, seed)
     found = half_results(filled(X, train), y, train, test, kind)
     return {method: [float(risk), float(columns)] for method, (risk, columns) in found.items()}
 
@@ -45,7 +45,7 @@ def ada_votes(name: str, seed: int) -> list[list[float]]:
     from sklearn.tree import DecisionTreeClassifier
 
     X, y = read(name)
-    train, test = next(halves(y, 1, seed))
+    train, test = slides_half(y, seed)
     X, signs = filled(X, train), np.where(y == 1, 1.0, -1.0)
     stump = DecisionTreeClassifier(max_depth=1, random_state=0)
     model = AdaBoostClassifier(stump, n_estimators=ROUNDS[-1], random_state=0)
@@ -109,7 +109,7 @@ def android(seed: int, rows: int, most: int) -> dict[str, list[float]]:
     y = (data.y == np.unique(data.y)[-1]).astype(np.int64)
     kept = np.random.default_rng(seed).permutation(len(y))[:rows]
     X, y = data.X.iloc[kept], y[kept]
-    train, test = next(halves(y, 1, seed))
+    train, test = slides_half(y, seed)
     model = CqBoostClassifier(
         StumpVoters(n_thresholds=1, constant=False),
         mu="least-squares",
@@ -132,7 +132,7 @@ def identities(name: str, seed: int) -> dict[str, float]:
     from laconic.votes import CqBoostClassifier, StumpVoters
 
     X, y = read(name)
-    train, _ = next(halves(y, 1, seed))
+    train, _ = slides_half(y, seed)
     X, signs = filled(X, train)[train], np.where(y[train] == 1, 1.0, -1.0)
     H = stump_votes(X, np.arange(len(signs)))
     A, m = signs[:, None] * H, len(signs)
