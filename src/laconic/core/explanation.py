@@ -119,7 +119,7 @@ class Explanation:
     >>> bool(np.allclose(why.score, model.decision_function({"age": [25, 60]})))
     True
     >>> model.explain({"age": [60]}).sentences(against=model.explain({"age": [30]}))
-    [['age 60 raises the odds of 1 6.3 times']]
+    [['age 60 raises the odds of 1 3.4 times']]
     """
 
     names: tuple[str, ...]

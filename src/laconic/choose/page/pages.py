@@ -52,7 +52,10 @@ def pages_of(long: Outcome, race: Race) -> list[Outcome]:
         path = Shortening(form, *race.lesson(train))
         for limit, raw, size in zip(limits, raws, sizes, strict=True):
             form = path.to(limit)
-            raw[test] = probabilities(form.score(race.rows.training.table[test]), form.link)
+            raw[test] = 0.0  # a class may be absent from the training rows of a fold
+            known = np.searchsorted(race.rows.classes, np.asarray(form.classes))
+            scores = form.score(race.rows.training.table[test])
+            raw[np.ix_(test, known)] = probabilities(scores, form.link)
             size.append(float(form_size(form)))
     return [
         race.judge.price(_page(long, limit, raw, size, longest))

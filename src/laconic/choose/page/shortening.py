@@ -66,8 +66,9 @@ class Shortening:
         self.form, self.terms, self.scores = form, form.terms, form.score(table)
         p = probabilities(self.scores, form.link)[:, -self.scores.shape[1] :]
         spread = weight[:, None] * p * (1.0 - p)
-        # rows that are nearly certain weigh a little more
-        self.weight = spread + 1e-3 * spread.mean(axis=0) + 1e-12 * weight[:, None]
+        # rows that are nearly certain weigh a little more; by their weights, as copies would
+        little = 1e-3 * spread.sum(axis=0) / weight.sum() + 1e-12
+        self.weight = spread + weight[:, None] * little
         readings = [read_slots(term, table) for term in form.terms]
         self.starts = np.cumsum([0, *(own.shape[1] for own in readings)])
         self.intercept = np.array(form.intercept)
