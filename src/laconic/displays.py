@@ -12,6 +12,8 @@ __getattr__, __dir__, __all__ = door(
         "ContributionDisplay": "laconic.core.explanation",
         "CorrelationCircleDisplay": "laconic.convex.displays",
         "CostCurveDisplay": "laconic.decide.displays",
+        "CostRegionDisplay": "laconic.decide.curves",
+        "DecisionCurveDisplay": "laconic.decide.curves",
         "KPathDisplay": "laconic.convex.displays",
         "LevelDisplay": "laconic.modl.displays",
         "PartitionDisplay": "laconic.modl.displays",

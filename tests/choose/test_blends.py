@@ -188,5 +188,5 @@ def test_the_report_draws_a_variable_of_two_members_once(payments):
     name, size = told["importance"][0]
     table = model.estimator_._read_rows(X)
     form = model.estimator_.form_
-    own = [term.contribution(table) for term in form.terms if " × ".join(term.columns) == name]
+    own = [term.contribution(table) for term in form.terms if " \u00d7 ".join(term.columns) == name]
     assert size == pytest.approx(float(sum(own).std()))

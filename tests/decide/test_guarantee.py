@@ -136,6 +136,8 @@ def test_promises_that_clash_are_said():
     score, positive = drawn(np.random.default_rng(5), 2000)
     with pytest.raises(NoThresholdError, match=r"together with recall>=0\.95"):
         guaranteed_threshold(score, positive, ["recall>=0.95", "false_alarms<=0.05"])
+    with pytest.raises(NoThresholdError, match=r"contradict each other: 20.* at least\."):
+        guaranteed_threshold(score, positive, ["recall>=0.9", "alarms<=0.1"])
 
 
 @pytest.mark.parametrize(

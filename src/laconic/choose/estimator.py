@@ -349,6 +349,10 @@ class LaconicClassifier(TableClassifier):
     def _promises(self) -> bool:
         return self.guarantee is not None or self.capacity is not None
 
+    @property
+    def _moves(self) -> bool:
+        return self.prior is not None or self.prior_bounds is not None
+
     def _hold_out(self, rows: Rows) -> tuple[tuple[Any, Any], Rows]:
         """Rows that hold the guarantee, and those of the comparison and the fit."""
         if not self._promises:
@@ -357,7 +361,7 @@ class LaconicClassifier(TableClassifier):
         keys = keys_of(rows.training, seed)
         train, judges = held_out_rows(keys, y, self.calibration, rows.groups, rows.time, seed)
         counts = np.bincount(y[judges], minlength=len(self.classes_))
-        self._wanted().refuse_too_few(counts, "held out are")
+        self._wanted().refuse_too_few(counts, "held out are", another_mix=self._moves)
         part = rows.part(train)
         if isinstance(self.cv, Integral):
             own = folds_of(self.cv, part.training, len(train), seed, part.groups, part.time)
@@ -374,7 +378,7 @@ class LaconicClassifier(TableClassifier):
         y = read_labels(held[scanned.target], scanned.target)
         known = np.isin(y, self.classes_)
         counts = np.bincount(np.searchsorted(self.classes_, y[known]), minlength=len(self.classes_))
-        self._wanted().refuse_too_few(counts, "held out are")
+        self._wanted().refuse_too_few(counts, "held out are", another_mix=self._moves)
         X = held.select(*scanned.columns).to_native()
         return (take_rows(X, np.flatnonzero(known)), y[known]), rest
 

@@ -232,7 +232,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             if judges is not None:
                 classes, codes = np.unique(labels, return_inverse=True)
                 counts = np.bincount(codes[judges], minlength=len(classes))
-                self._wanted(classes).refuse_too_few(counts)
+                moves = self.prior is not None
+                self._wanted(classes).refuse_too_few(counts, another_mix=moves)
             held_out = np.zeros(len(labels)) if judges is None else judges.astype(np.float64)
             counted = (np.ones(len(labels)) if weight is None else weight) * (1.0 - held_out)
             own = weight if judges is None else counted

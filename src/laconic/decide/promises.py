@@ -64,12 +64,15 @@ class Wanted:
         other = any(one.measure in ("error", "abstentions") for one in self.asked)
         return len(self.classes) == 2 and self.reject_cost is None and not named and not other
 
-    def refuse_too_few(self, class_rows: Ints, have: str = "here are") -> None:
+    def refuse_too_few(
+        self, class_rows: Ints, have: str = "here are", *, another_mix: bool = False
+    ) -> None:
         """An error that says how many rows are needed, before hours of fitting."""
         if self.by_threshold:
             place = self.classes.tolist().index(self.positive)
             counts = int(class_rows[place]), int(class_rows[1 - place])
-            enough_for_threshold(self.asked, *counts, self.confidence, have)
+            any_mix = (0.0, 1.0) if another_mix else None
+            enough_for_threshold(self.asked, *counts, self.confidence, have, any_mix)
             return
         asked = with_classes(self.asked, self.classes.tolist(), self.positive, self.reject_cost)
         enough_for_weights(asked, class_rows // 2, self.confidence, f"half of those {have}")

@@ -153,7 +153,8 @@ def guaranteed_threshold(
         raise ValueError("guarantee: nothing is asked for.")
     check_confidence(confidence)
     matrix = cost_matrix(costs, [0, 1])
-    enough_for_threshold(asked, int(positive.sum()), int((~positive).sum()), confidence)
+    n_rows = int(positive.sum()), int((~positive).sum())
+    enough_for_threshold(asked, *n_rows, confidence, shares=shares)
     candidates = _candidates(score, decision_threshold(matrix))
     judged = _Judged(candidates, score, positive, matrix, shares)
     delta = (1.0 - confidence) / len(asked)
@@ -178,6 +179,7 @@ def enough_for_threshold(
     n_negative: int,
     confidence: float,
     have: str = "here are",
+    shares: tuple[float, float] | None = None,
 ) -> None:
     """An error where so many rows cannot hold a guarantee whatever their scores."""
     if not n_positive:
@@ -186,6 +188,14 @@ def enough_for_threshold(
             "rows out."
         )
     total = n_positive + n_negative
+    levels = {one.measure: one.level for one in asked}
+    least = levels.get("recall", 0.0) * n_positive / total
+    if shares is None and levels.get("alarms", 1.0) < least:
+        raise NoThresholdError(
+            f"recall>={levels['recall']:g} and alarms<={levels['alarms']:g} contradict each other: "
+            f"{n_positive / total:.2%} of the rows are positive, and finding so many of them takes "
+            f"alarms on {least:.2%} at least."
+        )
     known = {"recall": n_positive, "false_alarms": n_negative}
     rows = [known.get(one.measure, total) for one in asked]
     refuse_too_few(asked, rows, confidence, (1.0 - confidence) / len(asked), have)

@@ -16,6 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from laconic import __version__
+from laconic.reporting.decision_curves import section
 from laconic.reporting.sentences import Sentences
 from laconic.reporting.words import clipped
 
@@ -46,6 +47,7 @@ def to_html(summary: dict[str, Any], *, title: str, language: str = "en") -> str
         "title": clipped(title, 300),
         "language": language,
         "css": Markup(css),
+        "curves": section(summary, language),
         "script": Markup(script),
         "policy": (
             f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(script)}'; "
@@ -276,4 +278,7 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
         if card["key"] in ("money", "caught", "precision"):
             note = f" ({card['note']})" if card["note"] else ""
             lines.append(Text(f"{card['label']}{said.colon} {card['text']}{note}"))
-    return Group(*lines, decided)
+    promises = [entry for entry in summary["certificates"] if entry["kind"] == "promise"]
+    told = [said._proof(entry) for entry in promises]
+    shown = [Text(f"{one['says']} {w['assumes']}{said.colon} {one['assumes']}") for one in told]
+    return Group(*lines, decided, *shown)

@@ -214,6 +214,8 @@ class Sentences:
         kind, number = entry["kind"], self.numbers
         if kind == "given":
             return {key: str(entry.get(key, "")) for key in ("title", "says", "assumes")}
+        if kind == "promise":
+            return self._promise(entry)
         values: dict[str, Any] = {}
         shown = self.cost if kind == "measured" else number.short
         for key in ("value", "low", "high", "gap"):
@@ -246,6 +248,27 @@ class Sentences:
             "says": self.say(sentence, **values),
             "assumes": self.say(f"{kind}_a", assumption=assumption).strip(),
         }
+
+    def _promise(self, entry: dict[str, Any]) -> dict[str, str]:
+        number, measure = self.numbers, entry["measure"]
+        shown = number.cost if measure == "cost" else number.percent
+        at_least = measure in ("recall", "precision")
+        says = self.say(
+            "promise_s",
+            confidence=number.percent(entry["confidence"]),
+            what=self.say(f"promise_{measure}", name=clipped(entry["name"], 40)),
+            sense=self.words["at_least" if at_least else "at_most"],
+            level=shown(entry["level"]),
+        )
+        if entry["measured"] is not None:
+            rows, seen = number.whole(entry["rows"]), shown(entry["measured"])
+            says += " " + self.say("promise_seen", rows=rows, measured=seen)
+        low, high = entry.get("shares") or (0.0, 1.0)
+        mix = self.say(
+            f"promise_mix_{entry['mix']}", low=number.percent(low), high=number.percent(high)
+        )
+        assumes = f"{self.words['promise_a']} {mix}"
+        return {"title": self.words["promise_t"], "says": says, "assumes": assumes}
 
     def model_lead(self) -> str:
         model, whole = self.summary["model"], self.numbers.whole

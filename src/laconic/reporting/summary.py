@@ -19,6 +19,7 @@ from laconic.reporting.business import (
     readability_price,
 )
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
+from laconic.reporting.decision_curves import curves_of
 from laconic.reporting.measured import Measured, decision_model, measure
 from laconic.reporting.sentences import Sentences
 from laconic.reporting.shapes import describe_model, form_of, map_rows
@@ -47,6 +48,32 @@ def certificates_of(rows: Measured, spread: dict[str, Any]) -> list[dict[str, An
     if compression is not None:
         found.append({"kind": "compression", "value": compression})
     return found
+
+
+def promises_of(model: Any, rows: Measured, k: int) -> list[dict[str, Any]]:
+    """What the decision rule guarantees, one dict for each promise."""
+    held = getattr(model, "guaranteed_", None)
+    if held is None:
+        return []
+    shares = getattr(held, "shares", None)
+    found = []
+    for one in held.promises:
+        name = rows.classes[k] if one.guarantee.of is None else one.guarantee.of
+        mix = "free" if one.holds_under_shift else "rows" if shares is None else "box"
+        box = {} if mix != "box" else {"shares": list(shares)}
+        told = {key: value for key, value in one.to_dict().items() if key != "of"}
+        entry = {"kind": "promise", "value": one.measured, "name": str(name), "mix": mix}
+        found.append(entry | box | told)
+    return found
+
+
+def _promised_threshold(model: Any, rows: Measured, k: int) -> dict[str, Any]:
+    """A guaranteed rule decides by its own threshold, not by that of the costs."""
+    held = getattr(model, "guaranteed_", None)
+    if rows.n_classes != 2 or held is None:
+        return {}
+    last = float(model.threshold_)
+    return {"threshold": last if k == 1 else 1.0 - last}
 
 
 def _largest(model: Any, name: str) -> float | None:
@@ -125,7 +152,9 @@ def _of_minimax(model: Any) -> list[dict[str, Any]]:
 
 
 FORMAT = "laconic report 1"
-BULKY = ("model", "map", "sliders", "mix", "reliability", "capacity", "cost_sliders")
+BULKY = (
+    "model", "map", "sliders", "mix", "reliability", "capacity", "cost_sliders", "decision_curves",
+)  # fmt: skip
 """Keys that only the page needs; without them the dict stays small enough to read."""
 
 
@@ -209,7 +238,8 @@ def summarise(
         "baseline_name": None if baseline is None else _baseline_name(baseline),
         "alternatives": _alternatives(rows, baseline, X, y),
         **_threshold_numbers(rows, k, sliders),
-        "certificates": certificates_of(rows, spread),
+        **_promised_threshold(model, rows, k),
+        "certificates": [*certificates_of(rows, spread), *promises_of(model, rows, k)],
         "comparison": columns_of(comparison),
         "model": described,
         "sliders": sliders,
@@ -217,6 +247,7 @@ def summarise(
         "capacity": capacity_table(rows, k),
         "cost_sliders": cost_table(rows),
         "reliability": trust,
+        "decision_curves": curves_of(rows, k, getattr(model, "guaranteed_", None)),
         "map": map_rows(
             rows,
             X,

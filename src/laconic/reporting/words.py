@@ -287,6 +287,52 @@ _WORDS: dict[str, tuple[str, str]] = {
         "the measured rows are like the cases to come, independent of each other and of the fit; the class mix is the one shown.",
         "les lignes mesurées ressemblent aux cas à venir, sont indépendantes entre elles et de l'apprentissage ; la répartition est celle affichée.",
     ),
+    "promise_t": ("Guaranteed", "Garanti"),
+    "promise_s": (
+        "With {confidence} confidence, {what} is {sense} {level}.",
+        "À {confidence} de confiance, {what} est {sense} {level}.",
+    ),
+    "promise_seen": (
+        "The {rows} rows that it rests on, seen by neither the fit nor the choice, show {measured}.",
+        "Les {rows} lignes sur lesquelles elle repose, inconnues de l'apprentissage et du choix, montrent {measured}.",
+    ),
+    "at_least": ("at least", "d'au moins"),
+    "at_most": ("at most", "d'au plus"),
+    "promise_recall": ("the share of “{name}” that is found", "la part de « {name} » retrouvée"),
+    "promise_false_alarms": (
+        "the share of other cases taken for “{name}”",
+        "la part des autres cas pris pour « {name} »",
+    ),
+    "promise_alarms": ("the share of cases decided “{name}”", "la part des cas décidés « {name} »"),
+    "promise_precision": (
+        "the share of decisions “{name}” that are right",
+        "la part de décisions « {name} » justes",
+    ),
+    "promise_cost": ("the cost per case", "le coût par cas"),
+    "promise_error": (
+        "the share of errors among the decisions taken",
+        "la part d'erreurs parmi les décisions prises",
+    ),
+    "promise_abstentions": (
+        "the share of cases without a decision",
+        "la part de cas sans décision",
+    ),
+    "promise_a": (
+        "new cases are drawn like these rows, independently of each other;",
+        "les nouveaux cas sont tirés comme ces lignes, indépendamment les uns des autres ;",
+    ),
+    "promise_mix_free": (
+        "the shares of the classes may differ.",
+        "la répartition des classes peut différer.",
+    ),
+    "promise_mix_rows": (
+        "with the same shares of the classes.",
+        "avec la même répartition des classes.",
+    ),
+    "promise_mix_box": (
+        "with a share of the positive class between {low} and {high}.",
+        "avec une part de la classe positive entre {low} et {high}.",
+    ),
     "gap_t": ("Distance to the best of its family", "Distance au meilleur de sa famille"),
     "gap_s": (
         "No model of this family has a training criterion more than {value} below this one{of}.",

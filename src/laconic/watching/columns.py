@@ -5,11 +5,12 @@ Bins that should hold a few rows are compared by
 .. math:: T(\pi) = d^\top \Sigma^{+} d, \qquad d = \hat s - \sum_k \pi_k \hat f_k,
 
 with the covariance of both sides, multinomial within the new rows and within every class of the
-reference. At the true mix T is a chi square, but the mix is an estimate from the same rows. So the
-least T over a region is taken that holds the true mix with probability 1 - gamma: T at the true mix
-is no smaller, whatever the dependence, and gamma is part of the chance of a false alarm (Berger and
-Boos 1994). Rarer bins, unknown texts among them, are counted together: given that they hold r rows
-now and m before, r is negative binomial when nothing moved.
+reference, at the shares on which both agree. At the true mix T is a chi square, but the mix is an
+estimate from the same rows. So the least T over a region is taken that holds the true mix with
+probability 1 - gamma: T at the true mix is no smaller, whatever the dependence, and gamma is part
+of the chance of a false alarm (Berger and Boos 1994). Rarer bins, unknown texts among them, are
+counted together: given that they held m rows before, the r rows that they hold now are negative
+binomial when nothing moved.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import f as fisher
-from scipy.stats import nbinom
+from scipy.stats import chi2, nbinom
 
 from laconic._typing import Floats, Mask
 from laconic.decide.reference import ColumnReference
 from laconic.watching.mix import MixEstimate
-from laconic.watching.tuning import LEAST_EXPECTED
+from laconic.watching.tuning import LEAST_EXPECTED, ROUNDS
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def column_test(
     total, rows = max(float(seen.sum()), 1.0), np.maximum(one.counts.sum(axis=1), 1.0)
     shares = one.counts / rows[:, None]
     expected = region[0] @ shares
-    often = (total * expected >= LEAST_EXPECTED) & (one.counts.sum(axis=0) >= LEAST_EXPECTED)
+    often = _often(one.counts, rows, total, region[0])
     before = one.counts[:, ~often].sum(axis=1)
     rare = _rare_p_value(before, rows, float(seen[~often].sum()), total, region)
     moved = np.abs(seen / total - expected) / np.sqrt(np.maximum(expected, 1.0 / total))
@@ -80,26 +80,45 @@ def column_test(
     return p_value, b, float(expected[b]), float(seen[b] / total)
 
 
+def _often(counts: Floats, rows: Floats, total: float, prior: Floats) -> Mask:
+    """Bins whose shares are nearly normal, in the new rows and in every class that matters.
+
+    A class with fewer than five rows in a bin matters there if as many, unseen by chance, would be
+    a fifth of the variance of the bin's share.
+    """
+    shares = counts / rows[:, None]
+    expected = prior @ shares
+    variance = expected / total + (prior**2 / rows) @ shares
+    few = (counts < LEAST_EXPECTED) & (
+        LEAST_EXPECTED * (prior / rows)[:, None] ** 2 > 0.2 * variance
+    )
+    return np.asarray((total * expected >= LEAST_EXPECTED) & ~few.any(axis=0))
+
+
 def _common_p_value(
     shares: Floats, rows: Floats, seen: Floats, region: Floats, often: Mask
 ) -> float:
     total = float(seen.sum())
     f, s = _pooled(shares, often), _pooled(seen[None] / total, often)[0]
-    expected, weight = region[0] @ f, region[0] ** 2 / rows
-    parts = [_covariance(expected) / total]
-    parts += [w * _covariance(own) for w, own in zip(weight, f, strict=True)]
-    inverse = np.linalg.pinv(sum(parts), rcond=1e-10, hermitian=True)
-    rank = len(s) - 1
-    # how many rows the covariance rests on: the classes' own, by what they contribute
-    part = np.array([np.trace(inverse @ own) for own in parts]) / rank
-    known = 1.0 / max(float((part[1:] ** 2 / rows).sum()), 1e-12)
     away = s - region @ f
-    least = float(np.einsum("rb,bc,rc->r", away, inverse, away).min())
-    left = known - rank + 1.0
-    if left < 1.0:
-        return 1.0
-    # Hotelling: a covariance from few rows makes T larger
-    return float(fisher.sf(least / rank * left / known, rank, left))
+    under, prior, least = f, region[0], np.inf
+    for _ in range(ROUNDS):
+        # variances as they are when nothing moved: shares that both sides agree on. From the
+        # reference alone, a bin that is low by chance would count as known too well
+        parts = [w * _covariance(own) for w, own in zip(prior**2 / rows, under, strict=True)]
+        whole = sum(parts, _covariance(prior @ under) / total)
+        inverse = np.linalg.pinv(whole, rcond=1e-10, hermitian=True)
+        values = np.einsum("rb,bc,rc->r", away, inverse, away)
+        best = int(values.argmin())
+        prior, least = region[best], float(values[best])
+        pull = inverse @ away[best]
+        moved = [
+            own + p / n * _covariance(old) @ pull
+            for own, old, p, n in zip(f, under, prior, rows, strict=True)
+        ]
+        under = np.maximum(np.array(moved), 0.1 * f + 1e-9)
+        under = under / under.sum(axis=1, keepdims=True)
+    return float(chi2.sf(least, len(s) - 1))
 
 
 def _pooled(values: Floats, often: Mask) -> Floats:

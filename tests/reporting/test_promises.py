@@ -1,0 +1,64 @@
+"""What a report says of guarantees, and its decision curves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from laconic import DecisionClassifier, PlainLogisticRegression, report
+from laconic.reporting.decision_curves import section
+
+COSTS = {"fp": 1.0, "fn": 4.0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(2500) < 0.3, "bad", "ok")
+    return rng.normal(size=(2500, 2)) + 1.2 * (y == "bad")[:, None], y
+
+
+def fitted(rows, **more):
+    X, y = rows
+    return DecisionClassifier(PlainLogisticRegression(), COSTS, positive="bad", **more).fit(X, y)
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_promises_are_said_with_what_they_assume(rows, language):
+    model = fitted(rows, guarantee=["recall>=0.7", "alarms<=0.7"])
+    found = report(model, *rows, language=language)
+    page = found.to_html()
+    told = {
+        "en": ["found is at least 70", "may differ", "with the same shares"],
+        "fr": ["retrouvée est d'au moins 70", "peut différer", "avec la même répartition"],
+    }[language]
+    text = page.replace("&#39;", "'").replace("\u202f", " ")
+    assert all(sentence in text for sentence in told)
+    assert found.summary["threshold"] == pytest.approx(1 - model.threshold_)
+    shown = found.to_markdown()
+    assert "70" in shown
+
+
+def test_the_drawings_hold_the_numbers(rows):
+    model = fitted(rows, guarantee="recall>=0.7")
+    found = report(model, *rows).summary
+    curves = found["decision_curves"]
+    assert curves["benefit"]["region"] == (model.guaranteed_.lowest, model.guaranteed_.highest)
+    assert curves["mix"]["cost"][0] < curves["mix"]["constant"][20]
+    # the cost at the share of the rows is the one in the headline
+    cost = np.interp(curves["mix"]["at"], curves["mix"]["x"], curves["mix"]["cost"])
+    assert cost == pytest.approx(found["expected_cost"], rel=1e-9)
+    html = str(section(found, "en"))
+    assert html.count("<svg") == 3
+    assert "var(--zone)" in html
+    assert "nan" not in html.lower()
+    free = report(fitted(rows), *rows).summary
+    assert "var(--zone)" not in str(section(free, "en"))
+    assert free["decision_curves"]["benefit"]["threshold"] == pytest.approx(0.2)
+
+
+def test_a_report_of_abstentions_has_promises_and_no_curves(rows):
+    model = fitted(rows, guarantee=["error<=0.3", "abstentions<=0.8"], reject_cost=0.6)
+    found = report(model, *rows)
+    assert found.summary["decision_curves"] is None
+    assert "errors among the decisions taken is at most" in found.to_html()
