@@ -41,6 +41,7 @@ def reproduce(
     from laconic.export.atomic import write_atomically
     from laconic.papers import pages
     from laconic.papers.engine import Kept, missing_sets, run, versions
+    from laconic.papers.registry import Draws, describe
 
     if table is not None and figure is not None:
         raise ValueError("--table and --figure exclude each other; give one of them.")
@@ -54,7 +55,7 @@ def reproduce(
     if not any(cells or figures for cells, figures in wanted.values()):
         raise ValueError(f"document {document} has no {_part(table, figure)}.")
     kept = Kept(out / DRAWS, fresh=fresh)
-    stamp = versions() | {"quick": quick}
+    stamp = versions() | {"quick": quick, "share": share}
     missing: list[str] = []
     for name, (cells, figures) in wanted.items():
         with _bar(name, kept) as follow:
@@ -62,7 +63,8 @@ def reproduce(
                 cells, figures, kept=kept, quick=quick, share=share, follow=follow,
                 jobs=jobs or os.cpu_count() or 1,
             )  # fmt: skip
-        old = pages.merged(old, name, found, stamp)
+        said = {"run": describe(name, Draws(quick=quick, share=share))}
+        old = pages.merged(old, name, found, stamp | said)
         out.mkdir(parents=True, exist_ok=True)
         for own, text in drawn.items():
             if text is not None:

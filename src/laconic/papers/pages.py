@@ -2,17 +2,20 @@
 
 Guides quote numbers of the papers' comparisons beside a comment that names the cell,
 ``1.79<!-- 000; Table 3; mean test cost, 7.8-10.0 -->``; :func:`filled` puts in what the file of
-results holds, with as many decimals as stand there.
+results holds, with as many decimals as stand there, and ``sd`` before the comment's end asks for
+the standard deviation. ``python -m laconic.papers.pages docs`` does so for all guides.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from laconic.papers.engine import Outcome
@@ -103,15 +106,17 @@ def document_page(document: str, own: Mapping[str, Any], drawn: Iterable[str] = 
     """Tables of a document, place by place, and the figures whose files are ``drawn``."""
     rows = own["cells"]
     counts = Counter(row["verdict"] for row in rows)
-    stamp = dict(own["stamp"])
-    said = stamp.pop("run", "")
+    stamp = {k: v for k, v in own["stamp"].items() if k not in ("run", "quick", "share")}
+    said = own["stamp"].get("run", "")
+    more = " --quick" if own["stamp"]["quick"] else ""
     lines = [
         f"# {document}. {TITLES[document]}",
         "",
         ", ".join(f"{counts[word]} {word}" for word in VERDICTS) + f". {said}",
         "",
-        "Computed by `laconic reproduce " + document + "` with "
-        + ", ".join(f"{name} {value}" for name, value in stamp.items()) + ".",
+        f"Computed by `laconic reproduce {document}{more}` with "
+        + ", ".join(f"{name} {value}" for name, value in stamp.items())
+        + "; the column *draws* says how many draws a number comes from.",
         "",
     ]  # fmt: skip
     figures = {f"Figure {f.number}": f for f in figures_of(document) if figure_file(f) in drawn}
@@ -148,7 +153,7 @@ def _shown(value: float | None, digits: int = 4) -> str:
     return "" if value is None else f"{value:.{digits}g}"
 
 
-QUOTED = re.compile(r"(-?[\d,]*\.?\d+)<!-- (\d{3}); ([^;]+); (.+?) -->")
+QUOTED = re.compile(r"(-?\d*\.?\d+)<!-- (\d{3}); ([^;]+?); ([^;]+?)(; sd)? -->")
 
 
 def filled(text: str, results: Results) -> str:
@@ -160,11 +165,14 @@ def filled(text: str, results: Results) -> str:
     """
 
     def number(match: re.Match[str]) -> str:
-        shown, document, place, what = match.groups()
+        shown, document, place, what, spread = match.groups()
         for row in results[document]["cells"]:
             if (row["place"], row["what"]) == (place, what):
-                decimals = len(shown.partition(".")[2])
-                return f"{row['mean']:.{decimals}f}" + match.group(0)[len(shown) :]
+                value = row["sd" if spread else "mean"]
+                new = f"{value:.{len(shown.partition('.')[2])}f}"
+                # .02 as the guides write shares
+                new = new.removeprefix("0") if shown.startswith(".") else new
+                return new + match.group(0)[len(shown) :]
         raise ValueError(f"no cell {document}; {place}; {what} in the results.")
 
     return QUOTED.sub(number, text)
@@ -176,3 +184,18 @@ def documents_asked(word: str) -> list[str]:
         raise ValueError(f"the document is one of {', '.join(DOCUMENTS)} or all, got {word!r}.")
     every = [name for name, module in DOCUMENTS.items() if find_spec(module)]
     return every if word == "all" else [word]
+
+
+def main(folder: str) -> None:
+    """Fill the guides of a folder from its papers/results.json."""
+    results = json.loads(Path(folder, "papers", "results.json").read_text(encoding="utf-8"))
+    for path in sorted(Path(folder).glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        new = filled(text, results)
+        if new != text:
+            path.write_text(new, encoding="utf-8")
+            print(f"{path.name}: numbers of the papers' comparisons put in again")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -282,3 +282,9 @@ def cells_of(document: str) -> list[Cell]:
 def figures_of(document: str) -> list[Figure]:
     """All figures of a document."""
     return list(_module(document).figures())
+
+
+def describe(document: str, draws: Draws) -> str:
+    """What a run sees of a document beyond the number of draws of its cells, if anything."""
+    own = getattr(_module(document), "describe", None)
+    return "" if own is None else str(own(draws))
