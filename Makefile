@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data/INDEX.csv),)
 export LACONIC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint bench stress docs clean
+.PHONY: demo test lint bench stress docs reproduce clean
 
 demo: $(VENV)/core.done
 	$(BIN)/laconic demo --out laconic-demo
@@ -29,6 +29,10 @@ bench: .venv-bench/bench.done
 # inputs that try to break a promise; prints what came of them
 stress: $(VENV)/test.done
 	$(BIN)/python -m stress.model_files 20000
+
+# the papers' numbers beside ours from few draws; the full run is `laconic reproduce all`
+reproduce: $(VENV)/core.done
+	$(BIN)/laconic reproduce all --quick
 
 docs: $(VENV)/docs.done
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html

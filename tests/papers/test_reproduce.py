@@ -47,7 +47,6 @@ def toy(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "toy_paper", module)
     for place in (registry, pages):
         monkeypatch.setattr(place, "DOCUMENTS", {"000": "toy_paper"})
-    monkeypatch.setattr("laconic.papers.pages.find_spec", lambda name: True)
     ASKED.clear()
     return tmp_path / "out"
 

@@ -116,6 +116,9 @@ class _Axes:
 
     def drawn(self, own: Series, colour: str) -> list[str]:
         x, y = self.x(own.x), self.y(own.y)
+        if own.kind in ("line", "dashed"):  # what leaves the frame is not drawn
+            inside = (y >= TOP - 0.5) & (y <= HEIGHT - BOTTOM + 0.5)
+            x, y = x[inside], y[inside]
         if own.kind == "points":
             out = [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}"/>'
                    for a, b in zip(x, y, strict=True)]  # fmt: skip

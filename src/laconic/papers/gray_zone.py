@@ -12,8 +12,6 @@ What they print and claim, and how ours is compared with it, is in ``gray_zone_t
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,14 +24,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from laconic._typing import Floats
 from laconic.core.gray_zone import TruncatedLogistic, log_odds
-from laconic.core.losses import HingeLoss
 from laconic.data.datasets import load
-from laconic.data.source import ArraySource
 from laconic.kernel.estimator import GrayZoneKernelClassifier
 from laconic.kernel.kernels import parzen_bandwidth
 from laconic.linear.cv import GrayZoneLogisticRegressionCV
-from laconic.linear.estimator import GrayZoneLogisticRegression
-from laconic.linear.solvers.newton import solve_linear
 
 Labels = NDArray[np.int64]
 
@@ -41,7 +35,6 @@ Labels = NDArray[np.int64]
 
 ZONES = ((0.0, 1.0), (0.004, 0.72), (0.01, 0.475), (0.029, 0.241), (0.048, 0.158), (0.078, 0.1))
 PENALTIES = (1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
-MACHINE_CS = (1e-3, 1e-2, 1e-1, 1.0)
 THRESHOLDS = tuple(round(0.02 + 0.002 * k, 3) for k in range(81))
 """Thresholds of figure 6."""
 
@@ -116,77 +109,6 @@ def table_3_draw(seed: int, split: int, zone: int) -> dict[str, Any]:
         "threshold": 100 * float(model.threshold_),
         "support": 100 * len(model.support_) / len(own.y),
         "curve": [100 * own.test_cost(p > cut) for cut in THRESHOLDS],
-    }
-
-
-def table_4_draw(seed: int, split: int, thin: int) -> dict[str, tuple[float, float]]:
-    """Linear SVMs on one split: test cost in hundredths and support share in percent."""
-    own = split_of(*krummholz(), split, seed, thin)
-    price = np.where(own.y == 1, own.costs["fn"], own.costs["fp"])
-    plain = np.ones(len(own.y))
-    cuts = {"standard": False, "bias corrected": True}
-    found = _machines(own, plain, price, cuts)
-    return found | _machines(own, price, price, {"weighted": False})
-
-
-def _machines(
-    split: Split, weight: Floats, price: Floats, cuts: dict[str, bool]
-) -> dict[str, tuple[float, float]]:
-    """Hinge losses; C, and the cut where it is asked for, by 5-fold cross-validated cost."""
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(split.X, split.y))
-    best = dict.fromkeys(cuts, (np.inf, 1.0, 0.0))
-    for C in MACHINE_CS:
-        scores = np.empty(len(split.y))
-        for train, test in folds:
-            found = _hinge(split.X[train], split.y[train], weight[train], C * 1.25)
-            scores[test] = split.X[test] @ found.point[:-1] + found.point[-1]
-        for name, moved in cuts.items():
-            fixed = (0.0, float(price @ ((scores > 0) != (split.y == 1))))
-            cut, cost = _best_cut(scores, split.y, price) if moved else fixed
-            best[name] = min(best[name], (cost, C, cut))
-    out = {}
-    for name, (_, C, cut) in best.items():
-        found = _hinge(split.X, split.y, weight, C)
-        test_scores = split.X_test @ found.point[:-1] + found.point[-1]
-        support = float((np.abs(found.details["dual"]) > 1e-8).mean())
-        out[name] = (100 * split.test_cost(test_scores > cut), 100 * support)
-    return out
-
-
-def _hinge(X: Floats, y: Labels, weight: Floats, C: float) -> Any:
-    target = np.where(y == 1, 1.0, -1.0)
-    return solve_linear(ArraySource(X, target, weight), HingeLoss(), C=C, tol=1e-4)
-
-
-def _best_cut(scores: Floats, y: Labels, price: Floats) -> tuple[float, float]:
-    order = np.argsort(scores)
-    missed = np.cumsum(np.where(y[order] == 1, price[order], 0.0))
-    alarms = np.where(y[order] == 0, price[order], 0.0)
-    total = missed + alarms.sum() - np.cumsum(alarms)
-    least = int(total.argmin())
-    return float(scores[order][least]), float(total[least])
-
-
-def seconds_draw(seed: int, split: int, thin: int) -> dict[str, float]:
-    """CPU seconds, best of three: plain regression, the narrowest zone, the weighted machine."""
-    own = split_of(*krummholz(), split, seed, thin)
-    weight = np.where(own.y == 1, own.costs["fn"], own.costs["fp"])
-
-    def best(fit: Callable[[], Any]) -> float:
-        spent = []
-        for _ in range(4):  # the first one compiles
-            begin = time.process_time()
-            fit()
-            spent.append(time.process_time() - begin)
-        return min(spent[1:])
-
-    def gray(zone: tuple[float, float]) -> Callable[[], Any]:
-        return lambda: GrayZoneLogisticRegression(zone=zone, C=1.0, tol=1e-4).fit(own.X, own.y)
-
-    return {
-        "plain": best(gray(ZONES[0])),
-        "narrow": best(gray(ZONES[-1])),
-        "weighted SVM": best(lambda: _hinge(own.X, own.y, weight, 0.1)),
     }
 
 

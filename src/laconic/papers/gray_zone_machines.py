@@ -33,7 +33,8 @@ def _machines(
     split: Split, weight: Floats, price: Floats, cuts: dict[str, bool]
 ) -> dict[str, tuple[float, float]]:
     """Hinge losses; C, and the cut where it is asked for, by 5-fold cross-validated cost."""
-    X, y, w, p = (part[::CHOOSING] for part in (split.X, split.y, weight, price))
+    X, y = split.X[::CHOOSING], split.y[::CHOOSING]
+    w, p = weight[::CHOOSING], price[::CHOOSING]
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     best = dict.fromkeys(cuts, (np.inf, 1.0, 0.0))
     for C in CS:

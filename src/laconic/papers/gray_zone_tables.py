@@ -229,9 +229,9 @@ def _table_2() -> Iterator[Row]:
                protocol, partial(of_gaussians, zone=zone, what="log10 penalty"))  # fmt: skip
     yield ("Section 4.1", "log10 of the width of the kernel", -0.3, protocol,
            partial(of_gaussians, zone=0, what="log10 width"))  # fmt: skip
-    for zone in TABLE_2_ZONES[1:]:
-        named = f"asymptotic share of support vectors (%), {zone_name(zone)}"
-        compute = partial(exact, value=asymptotic_support(*zone))
+    for own in TABLE_2_ZONES[1:]:
+        named = f"asymptotic share of support vectors (%), {zone_name(own)}"
+        compute = partial(exact, value=asymptotic_support(*own))
         yield "Section 4.1", named, "10 within 1", ASYMPTOTIC, compute
     for zone, what in ((1, "cost 0.3"), (2, "cost 0.5")):
         named = f"{printed[what]}, {zone_name(TABLE_2_ZONES[zone])} - [0, 1]"
@@ -283,18 +283,18 @@ def _table_3() -> Iterator[Row]:
     for name, value in COUNTS.items():
         said = "share of positives (%)" if name == "share" else f"{name} of the set"
         yield "Section 4.2", said, value, "count", partial(count, name=name)
-    for zone, width in zip(ZONES, WIDTHS, strict=True):
-        low, high = zone
-        yield ("Table 3", f"p_max - p_min (%), {zone_name(zone, 100)}", f"{width:g} within 0.15",
+    for (low, high), width in zip(ZONES, WIDTHS, strict=True):
+        named = f"p_max - p_min (%), {zone_name((low, high), 100)}"
+        yield ("Table 3", named, f"{width:g} within 0.15",
                "difference of the printed bounds, which are rounded to 0.1",
                partial(exact, value=100 * (high - low)))  # fmt: skip
-    for zone in ZONES[1:]:
-        low, high = zone
-        yield ("Table 3", f"sqrt(p_min p_max) (%), {zone_name(zone, 100)}", "8.8 within 0.2",
+    for low, high in ZONES[1:]:
+        named = zone_name((low, high), 100)
+        yield ("Table 3", f"sqrt(p_min p_max) (%), {named}", "8.8 within 0.2",
                "the printed bounds", partial(exact, value=100 * float(np.sqrt(low * high))),
                "The printed zones are centred in log-odds instead.")  # fmt: skip
         centre = TruncatedLogistic(low, high).centre
-        yield ("Table 3", f"centre in log-odds (%), {zone_name(zone, 100)}", "8.8 within 0.6",
+        yield ("Table 3", f"centre in log-odds (%), {named}", "8.8 within 0.6",
                "the printed bounds", partial(exact, value=100 * float(centre)))  # fmt: skip
     for what, (means, spreads) in TABLE_3.items():
         for zone, value in enumerate(means):

@@ -6,7 +6,7 @@ of 4,000 rows (two of 2,000), since the paper does not give the size of its samp
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -60,14 +60,17 @@ def peers(draws: Draws) -> list[dict[str, float]]:
     return draws.each(peers_draw, [(draws.seed, k, n_trees) for k in range(draws.count(80, 6))])
 
 
+def _rows(draws: Draws, what: str) -> Sequence[dict[str, Any]]:
+    return peers(draws) if "logistic" in what or "forest" in what else trials(draws)
+
+
 def of_trials(draws: Draws, *, what: str, place: int | None = None) -> Measured:
-    every = peers(draws) if "logistic" in what or "forest" in what else trials(draws)
+    every = _rows(draws, what)
     return Measured.of(own[what] if place is None else own[what][place] for own in every)
 
 
 def spread_of(draws: Draws, *, what: str) -> Measured:
-    every = peers(draws) if "logistic" in what or "forest" in what else trials(draws)
-    return Measured.spread(own[what] for own in every)
+    return Measured.spread(own[what] for own in _rows(draws, what))
 
 
 def segments(draws: Draws) -> list[dict[str, Any]]:
