@@ -91,7 +91,7 @@ def test_the_table_marks_what_is_behind():
     good = np.where(y[:, None] == [0, 1], 0.8, 0.2)
     judge = Judge(y, np.ones(100), condition(EVEN))
     outcomes = [judge.price(outcome(p, n)) for p, n in ((1 - good, "bad"), (good, "good"))]
-    table = judge.table(outcomes)
+    table = judge.table(outcomes, outcomes[1])
     assert table["candidate"] == ["bad", "good"]
     np.testing.assert_allclose(table["cost"], [1.0, 0.0])
     np.testing.assert_allclose(table["behind"], [1.0, 0.0])

@@ -28,7 +28,7 @@ from laconic.core.folds import folds_of, pairs_of_keys, seed_of
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.kinds import forbidden_pairs, shown
 from laconic.data.tables.knots import KnotRule
 
 LEAST_TOTAL, MOST_TOTAL = 1e-9, 1e15
@@ -79,7 +79,10 @@ class SparseAdditiveClassifier(FormPrediction):
         Most terms of the fitted model.
     monotone : mapping or sequence, default=None
         +1 (increasing) or -1 (decreasing) by column name, or one entry (with 0 = free) for each
-        column. Numeric columns and two classes only; such a column enters no pair.
+        column. Numeric columns and two classes only; such a column enters no pair, and none of its
+        values has a level beside the line.
+    forbid : sequence of pairs of column names, default=None
+        Columns that may not enter a term together.
     costs : mapping, frame or array-like, default=None
         Costs of decisions; see :func:`laconic.decision_threshold`. Given, points of the path are
         compared by expected cost and ``predict`` takes the cheapest decision.
@@ -159,6 +162,7 @@ class SparseAdditiveClassifier(FormPrediction):
         "pairs": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "max_terms": [None, Interval(Integral, 1, None, closed="left")],
         "monotone": [None, Mapping, "array-like"],
+        "forbid": [None, list, tuple],
         "costs": "no_validation",
         "positive": "no_validation",
         "selection": [StrOptions({"best", "half-se", "1se"})],
@@ -180,6 +184,7 @@ class SparseAdditiveClassifier(FormPrediction):
         pairs: int | str = "auto",
         max_terms: int | None = None,
         monotone: Mapping[str, int] | Sequence[int] | None = None,
+        forbid: Sequence[tuple[str, str]] | None = None,
         costs: Any = None,
         positive: Any = None,
         selection: str = "best",
@@ -197,6 +202,7 @@ class SparseAdditiveClassifier(FormPrediction):
         self.pairs = pairs
         self.max_terms = max_terms
         self.monotone = monotone
+        self.forbid = forbid
         self.costs = costs
         self.positive = positive
         self.selection = selection
@@ -223,7 +229,8 @@ class SparseAdditiveClassifier(FormPrediction):
             _refuse_weights(training.weight)
         settings = self._settings()
         seed = seed_of(self.random_state)
-        rule = KnotRule(settings.max_knots)
+        signed = zip(self.schema_.names, settings.signs, strict=False)
+        rule = KnotRule(settings.max_knots, whole=frozenset(name for name, sign in signed if sign))
         if training.in_memory:
             rows = encode_training(training, rule, seed)
         else:
@@ -259,6 +266,7 @@ class SparseAdditiveClassifier(FormPrediction):
             pairs=None if self.pairs == "auto" else int(self.pairs),
             max_terms=self.max_terms,
             signs=self._signs(K),
+            forbidden=forbidden_pairs(self.forbid, self.schema_.names),
             costs=None if self.costs is None else self._cost_matrix(),
             selection=self.selection,
             relaxed=bool(self.relaxed),

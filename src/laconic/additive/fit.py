@@ -46,6 +46,7 @@ class FitSettings:
     pairs: int | None
     max_terms: int | None
     signs: tuple[int, ...]
+    forbidden: frozenset[tuple[int, int]]
     costs: Floats | None
     selection: str
     relaxed: bool
@@ -55,12 +56,16 @@ class FitSettings:
     @property
     def plan(self) -> AdditivePlan:
         return AdditivePlan(
-            len(self.classes), self.loss, self.C, self.smoothness, self.signs, self.relaxed
-        )
+            len(self.classes), self.loss, self.C, self.smoothness, self.signs, self.relaxed,
+            self.forbidden,
+        )  # fmt: skip
 
     def ordered(self, columns: Ints) -> FitSettings:
         """The same for columns in another order."""
-        return replace(self, signs=tuple(self.signs[j] for j in columns)) if self.signs else self
+        place = np.argsort(columns)
+        signs = tuple(self.signs[j] for j in columns) if self.signs else ()
+        ends = [sorted((int(place[a]), int(place[b]))) for a, b in self.forbidden]
+        return replace(self, signs=signs, forbidden=frozenset((a, b) for a, b in ends))
 
     def pair_rule(self, singles: TermSet, task: Task) -> PairRule:
         grids, d = PairGrids(singles, task.weight), len(singles.terms)

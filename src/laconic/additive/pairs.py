@@ -12,7 +12,7 @@ of them at once (:func:`together_smoothing`) does not have that fault.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -124,6 +124,8 @@ class PairRule:
         slopes, curves = _informed_slopes(task, stage)
         columns = self._columns(task, stage)
         pairs, gains = screen_pairs(singles, columns, slopes, curves)
+        allowed = [k for k, pair in enumerate(pairs) if pair not in task.plan.forbidden]
+        pairs, gains = [pairs[k] for k in allowed], gains[allowed]
 
         def factors(of: tuple[Term, ...]) -> Floats:
             return log_bayes_factors(singles.extended(of), len(singles.terms), slopes, curves)
@@ -136,7 +138,8 @@ class PairRule:
         if together is None:
             plan = task.plan
             asked = plan.smoothness is None and not (every or self.alone or any(plan.signs))
-            together = together_smoothing(stage.smoothness, slopes, curves) if asked else np.inf
+            given = stage.smoothness, slopes, curves, plan.forbidden
+            together = together_smoothing(*given) if asked else np.inf
         most = self.most if together == np.inf else tuning.MOST_CANDIDATES
         more = self.grids(pairs if every else pairs[: int((gains[:most] > 0).sum())])
         if together < np.inf:
@@ -283,7 +286,9 @@ def largest_beside_all(
     return tuple(pairs[k] for k in np.sort(largest))
 
 
-def together_smoothing(smooth: Smoothness, slopes: Floats, curves: Floats) -> float:
+def together_smoothing(
+    smooth: Smoothness, slopes: Floats, curves: Floats, forbidden: Collection[tuple[int, int]] = ()
+) -> float:
     """Common smoothing parameter of the pairs; infinite when they are not worth it.
 
     ``slopes`` and ``curves``, (scores, rows), belong to the fit of single columns with ``smooth``.
@@ -294,7 +299,7 @@ def together_smoothing(smooth: Smoothness, slopes: Floats, curves: Floats) -> fl
         return np.inf
     diagonal = smooth.diagonal()
     gains = log_bayes_factors_together(
-        smooth.terms, diagonal, slopes[0, seen], curves[0, seen], seen
+        smooth.terms, diagonal, slopes[0, seen], curves[0, seen], seen, forbidden
     )
     best = int(np.argmax(gains))
     if gains[best] <= tuning.TOGETHER_MARGIN:
@@ -303,7 +308,12 @@ def together_smoothing(smooth: Smoothness, slopes: Floats, curves: Floats) -> fl
 
 
 def log_bayes_factors_together(
-    terms: TermSet, diagonal: Floats, slope: Floats, curve: Floats, seen: Ints
+    terms: TermSet,
+    diagonal: Floats,
+    slope: Floats,
+    curve: Floats,
+    seen: Ints,
+    forbidden: Collection[tuple[int, int]] = (),
 ) -> Floats:
     """log of (evidence with all pairs / evidence without), for every one of ``TOGETHER_GRID``.
 
@@ -320,7 +330,7 @@ def log_bayes_factors_together(
         B_l = I + H^(1/2) (K_0 + K / l) H^(1/2).
     """
     rows = dense_coordinates(terms)[:, seen]
-    covariance = product_covariance(terms, rows)
+    covariance = product_covariance(terms, rows, forbidden)
     root = np.sqrt(curve)
     own = (rows.T / diagonal) @ rows + tuning.FLAT
     without = np.eye(len(root)) + root[:, None] * own * root
@@ -335,18 +345,27 @@ def log_bayes_factors_together(
     return out
 
 
-def product_covariance(terms: TermSet, rows: Floats) -> Floats:
-    """Sum over all pairs of columns of the products of their covariances."""
+def product_covariance(
+    terms: TermSet, rows: Floats, forbidden: Collection[tuple[int, int]] = ()
+) -> Floats:
+    """Products of the covariances of two columns, summed over all pairs but the forbidden ones."""
     relative = terms.rough / roughness_units(terms)[terms.owner]
     relative = np.where(relative > 0, relative, 1.0)
     total = np.zeros((rows.shape[1], rows.shape[1]))
     squares = np.zeros_like(total)
-    for t in range(len(terms.terms)):
+
+    def part(t: int) -> Floats:
         own = (terms.owner == t) & (relative < tuning.ROUGHEST)
-        if own.any():
-            part = (rows[own].T / relative[own]) @ rows[own]
-            total += part
-            squares += part * part
+        return np.asarray((rows[own].T / relative[own]) @ rows[own])
+
+    for t in range(len(terms.terms)):
+        own = part(t)
+        total += own
+        squares += own * own
+    for a, b in forbidden:
+        ends = terms.place_of.get((a,)), terms.place_of.get((b,))
+        if ends[0] is not None and ends[1] is not None:
+            squares += 2.0 * part(ends[0]) * part(ends[1])
     return np.asarray(0.5 * (total * total - squares))
 
 

@@ -125,9 +125,10 @@ def _axes(rows: ScannedTraining, n_classes: int, rule: KnotRule) -> tuple[Axis, 
     ]
     axes: list[Axis] = []
     found = column_tables(rows.source, sizes, n_classes, MOST_VALUES)
-    for values, texts in zip(found, table.categories, strict=True):
+    for name, values, texts in zip(table.names, found, table.categories, strict=True):
         if isinstance(values, NumericTable):
-            axes.append(knot_axis(values.values, values.weights.sum(axis=1), rule))
+            weight, whole = values.weights.sum(axis=1), name in rule.whole
+            axes.append(knot_axis(values.values, weight, rule, whole=whole))
         else:
             codes = np.arange(len(values) - 1, dtype=np.int32)
             axes.append(category_axis(codes, texts or (), values[:-1].sum(axis=1), rule))

@@ -40,6 +40,8 @@ class AdditivePlan:
     smoothness: float | None = None
     signs: tuple[int, ...] = ()
     relaxed: bool = True
+    forbidden: frozenset[tuple[int, int]] = frozenset()
+    """Pairs of columns, the smaller place first, that enter no term together."""
 
     def sign_of(self, columns: tuple[int, ...]) -> int:
         return self.signs[columns[0]] if self.signs and len(columns) == 1 else 0

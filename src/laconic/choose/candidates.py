@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from laconic._typing import Floats
@@ -17,6 +17,9 @@ from laconic.choose.tuning import (
     ZONE_WIDTH,
 )
 from laconic.core.decisions import decision_threshold, gray_zone
+from laconic.data.reading.reading import Reading
+from laconic.data.tables.columns import Schema
+from laconic.data.tables.kinds import forbidden_pairs, shown
 from laconic.kernel.rank_kernel import RankKernelClassifier
 from laconic.linear.plain import PlainLogisticRegression
 from laconic.minimax.estimator import MinimaxClassifier
@@ -36,6 +39,8 @@ class Candidate:
     they cannot matter. A model that would be the same as another one is left out: ``unless_single``
     names the candidate whose terms must not all be of one column. What is not ``by_default`` runs
     only when it is named: in a committee of the others it changed nothing (docs/main_job.md).
+    ``keeps`` are the demands of :class:`Known` that it can keep; ``left_out`` says why it is not
+    tried. The user's ``own`` models are only compared where there are demands.
     """
 
     name: str
@@ -44,33 +49,131 @@ class Candidate:
     own_folds: bool = False
     unless_single: str | None = None
     by_default: bool = True
+    keeps: tuple[str, ...] = ()
+    left_out: str = ""
+    own: bool = False
+    beside: bool = False
+    """Compared, and no part of what is kept."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the user knows of the columns that the models see.
+
+    ``monotone``: +1 or -1 by column, for the probability of the last class; ``forbid``: pairs of
+    columns that may not enter a term together.
+    """
+
+    monotone: Mapping[str, int] = field(default_factory=dict)
+    forbid: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def of(
+        schema: Schema,
+        n_classes: int,
+        monotone: Mapping[str, int],
+        forbid: Sequence[Sequence[str]],
+        turned: bool,
+    ) -> Known:
+        """Of the user's columns; ``turned``: the first class is the positive one."""
+        if monotone and n_classes > 2:
+            raise ValueError(f"monotone is for two classes and y has {n_classes}.")
+        if any(isinstance(pair, str) or len(pair) != 2 for pair in forbid):
+            raise ValueError(f"forbid must hold pairs of two columns, got {forbid!r}.")
+        signs = {}
+        for name, sign in monotone.items():
+            first = _seen_columns(schema, name)[0]
+            if sign not in (-1, 1):
+                raise ValueError(f"monotone of column {shown(name)} must be -1 or 1, got {sign!r}.")
+            if schema.kinds[schema.names.index(first)] == "categorical":
+                raise ValueError(f"monotone: column {shown(name)} is no number and has no order.")
+            signs[first] = -sign if turned else sign
+        pairs = [
+            (a, b)
+            for one, other in forbid
+            for a in _seen_columns(schema, one)
+            for b in _seen_columns(schema, other)
+        ]
+        forbidden_pairs(pairs, schema.names)
+        return Known(signs, tuple(pairs))
+
+    @property
+    def demands(self) -> tuple[str, ...]:
+        return ("monotone",) * bool(self.monotone) + ("forbid",) * bool(self.forbid)
+
+    def settings(self, *names: str) -> dict[str, Any]:
+        """Parameters of a candidate that keeps these demands."""
+        given = {"monotone": dict(self.monotone) or None, "forbid": list(self.forbid) or None}
+        return {name: given[name] for name in names}
+
+    def imposed(self, offered: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates, those that cannot keep a demand marked; an error where none can."""
+        marked = []
+        for own in offered:
+            lost = " and ".join(name for name in self.demands if name not in own.keeps)
+            if lost and own.own:
+                own = replace(own, beside=True)
+            elif lost:
+                own = replace(own, left_out=f"left out: it cannot keep {lost}")
+            marked.append(own)
+        if all(own.left_out or own.beside for own in marked):
+            raise ValueError(
+                f"No candidate can keep {' and '.join(self.demands)}: name additive among them."
+            )
+        # the first one tried sets the pace
+        return sorted(marked, key=lambda own: bool(own.left_out))
+
+
+def _seen_columns(schema: Schema, name: str) -> tuple[str, ...]:
+    """What the models see of a column: itself, or what the reading makes of it."""
+    columns = schema.reading.columns if isinstance(schema.reading, Reading) else ()
+    own = next((column for column in columns if column.name == name), None)
+    if own is not None and not own.used:
+        raise ValueError(f"Column {shown(name)} is left out: {own.said}.")
+    if own is None and name not in schema.names:
+        raise ValueError(f"There is no column {shown(name)} in the table.")
+    return (name,) if own is None else own.made
 
 
 def auto_candidates(
-    costs: Floats, prior_bounds: Any, seed: int, n_jobs: int | None, n_rows: int = 0
+    costs: Floats,
+    prior_bounds: Any,
+    seed: int,
+    n_jobs: int | None,
+    n_rows: int = 0,
+    known: Known | None = None,
 ) -> list[Candidate]:
     """Every family that reads a table as it comes."""
+    known = known or Known()
+    both, pairs = ("monotone", "forbid"), ("forbid",)
     landmarks = LANDMARKS if n_rows > MOST_KERNEL_ROWS else None
     shared: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     made = [
-        Candidate("additive", SparseAdditiveClassifier(**shared), own_folds=True),
+        Candidate(
+            "additive",
+            SparseAdditiveClassifier(**shared, **known.settings(*both)),
+            own_folds=True,
+            keeps=both,
+        ),
         Candidate(
             "additive-single",
-            SparseAdditiveClassifier(pairs=0, **shared),
+            SparseAdditiveClassifier(pairs=0, **shared, **known.settings("monotone")),
             own_folds=True,
             unless_single="additive",
+            keeps=both,
         ),
-        Candidate("logistic", PlainLogisticRegression()),
+        Candidate("logistic", PlainLogisticRegression(), keeps=pairs),
         Candidate(
             "rules",
-            SparseRulesClassifier(random_state=seed),
+            SparseRulesClassifier(random_state=seed, **known.settings("forbid")),
             own_folds=True,
             by_default=n_rows <= MOST_RULES_ROWS,
+            keeps=pairs,
         ),
         Candidate("kernel", RankKernelClassifier(landmarks=landmarks, random_state=seed)),
         Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared)),
-        Candidate("bayes", WeightedNaiveBayes(**shared), by_default=False),
-        Candidate("scorecard", ScorecardClassifier(**shared), by_default=False),
+        Candidate("bayes", WeightedNaiveBayes(**shared), by_default=False, keeps=pairs),
+        Candidate("scorecard", ScorecardClassifier(**shared), by_default=False, keeps=pairs),
         Candidate(
             "votes", CqBoostClassifier(proba="calibrated", random_state=seed), by_default=False
         ),
@@ -90,7 +193,7 @@ def auto_candidates(
     zone = decision_zone(costs)
     if zone is not None:
         lines = ScorecardClassifier("lines", zone=zone, **shared)
-        made.insert(6, Candidate("gray-zone", lines, by_default=False))
+        made.insert(6, Candidate("gray-zone", lines, by_default=False, keeps=pairs))
     return made
 
 
@@ -103,7 +206,7 @@ def decision_zone(costs: Floats) -> tuple[float, float] | None:
 
 
 def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
-    """ "auto", names of the automatic ones, or a mapping from name to classifier."""
+    """ "auto", a list of names and of (name, classifier) pairs, or a mapping of such pairs."""
     if isinstance(given, str) and given == "auto":
         return [candidate for candidate in auto if candidate.by_default]
     if isinstance(given, Mapping):
@@ -113,15 +216,26 @@ def read_candidates(given: Any, auto: Sequence[Candidate]) -> list[Candidate]:
     known = {candidate.name: candidate for candidate in auto}
     if isinstance(given, str) or not isinstance(given, Sequence) or not len(given):
         raise ValueError(
-            'candidates must be "auto", a list of names or a dict from name to classifier, got '
-            f"{given!r}."
+            'candidates must be "auto", a list of names and of (name, classifier) pairs or a dict '
+            f"from name to classifier, got {given!r}."
         )
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise ValueError(
-            f"candidates names {unknown[0]!r}; the models offered here are {', '.join(known)}."
-        )
-    return [known[name] for name in given]
+    found: list[Candidate] = []
+    for entry in given:
+        if isinstance(entry, str) and entry == "auto":
+            found += [candidate for candidate in auto if candidate.by_default]
+        elif isinstance(entry, tuple) and len(entry) == 2:
+            found.append(_own(*entry))
+        elif entry in known:
+            found.append(known[entry])
+        else:
+            raise ValueError(
+                f"candidates names {entry!r}; the models offered here are {', '.join(known)}."
+            )
+    names = [candidate.name for candidate in found]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"candidates: {twice[0]!r} stands twice; give your own another name.")
+    return found
 
 
 def _own(name: str, model: Any) -> Candidate:
@@ -130,4 +244,4 @@ def _own(name: str, model: Any) -> Candidate:
             f"candidates[{name!r}] must be a classifier with predict_proba, got "
             f"{type(model).__name__}."
         )
-    return Candidate(str(name), model, decides=isinstance(model, MinimaxClassifier))
+    return Candidate(str(name), model, decides=isinstance(model, MinimaxClassifier), own=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from laconic.choose.candidates import Candidate
 from laconic.choose.tailored import decision_costs, tailored_losses
 from laconic.choose.tuning import CONCENTRATION
 from laconic.core.compact import additive_form, model_size, variables_of
-from laconic.core.decisions import correct_prior
+from laconic.core.decisions import correct_prior, decision_threshold, expected_costs
 from laconic.core.forms import AdditiveScore
 from laconic.minimax.criterion import PosteriorLaws
 from laconic.minimax.prior_box import PriorBox
@@ -34,6 +34,12 @@ class OperatingCondition:
     prior: Floats | None = None
     box: PriorBox | None = None
     reject_cost: float | None = None
+    by_row: Floats | None = None
+    """One cost matrix for each row, of which ``costs`` is the mean."""
+
+    def part(self, places: Ints) -> OperatingCondition:
+        """The same for some of the rows."""
+        return self if self.by_row is None else replace(self, by_row=self.by_row[places])
 
     def deployed(self, proba: Floats, weight: Floats) -> Floats | None:
         """The prior to decide with: the one given, or the least favourable one of the box."""
@@ -49,7 +55,8 @@ class OperatingCondition:
 
     def row_costs(self, proba: Floats, y: Ints, prior: Floats | None) -> Floats:
         """Cost of the cheapest decision of each row, the truth being ``y``."""
-        return decision_costs(self.at_deployment(proba, prior), y, self.costs, self.reject_cost)
+        costs = self.costs if self.by_row is None else self.by_row
+        return decision_costs(self.at_deployment(proba, prior), y, costs, self.reject_cost)
 
     def mix(self, risks: Floats) -> Floats:
         """The class shares that class risks are averaged with."""
@@ -136,7 +143,8 @@ class Judge:
             out.row_cost[seen] = paid.sum(axis=1)
             return out
         out.prior = self.condition.deployed(out.proba[seen], self.weight[seen])
-        out.row_cost[seen] = self.condition.row_costs(out.proba[seen], self.y[seen], out.prior)
+        own = self.condition.part(seen)
+        out.row_cost[seen] = own.row_costs(out.proba[seen], self.y[seen], out.prior)
         return out
 
     def tailored(self, out: Outcome) -> Floats:
@@ -145,10 +153,10 @@ class Judge:
             return out.row_cost
         losses = np.full(len(self.y), np.nan)
         seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
-        proba = self.condition.at_deployment(out.proba[seen], out.prior)
-        losses[seen] = tailored_losses(
-            proba, self.y[seen], self.condition.costs, CONCENTRATION, self.condition.reject_cost
-        )
+        own = self.condition.part(seen)
+        proba = own.at_deployment(out.proba[seen], out.prior)
+        costs = own.costs if own.by_row is None else own.by_row
+        losses[seen] = tailored_losses(proba, self.y[seen], costs, CONCENTRATION, own.reject_cost)
         return losses
 
     def class_risks(self, rows: Floats) -> tuple[Floats, Floats]:
@@ -212,23 +220,26 @@ class Judge:
                 areas.append(roc_auc_score(truth, p, sample_weight=self.weight[seen]))
         return float(np.mean(areas)) if areas else float("nan")
 
-    def table(self, outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
+    def table(self, outcomes: Sequence[Outcome], kept: Outcome) -> dict[str, list[Any]]:
         """The comparison as columns; costs at the class mix of deployment, or the worst of it."""
         best = self.cheapest(outcomes)
-        rows = [self._row(out, best) for out in outcomes]
+        rows = [self._row(out, best, kept) for out in outcomes]
         return {name: [row[name] for row in rows] for name in rows[0]}
 
-    def _row(self, out: Outcome, best: Outcome) -> dict[str, Any]:
+    def _row(self, out: Outcome, best: Outcome, kept: Outcome) -> dict[str, Any]:
         priced = bool(np.isfinite(out.row_cost).any())
         nothing = (float("nan"), float("nan"))
         cost, cost_se = self.mean(out.row_cost) if priced else nothing
         behind, behind_se = self.paired(out.row_cost, best.row_cost) if priced else nothing
+        above, above_se = self.paired(out.row_cost, kept.row_cost) if priced else nothing
         return {
             "candidate": out.name,
             "cost": cost,
             "cost_se": cost_se,
             "behind": behind,
             "behind_se": behind_se,
+            "above_kept": above,
+            "above_kept_se": above_se,
             "worst_class_risk": self.class_risks(out.row_cost)[0].max() if priced else np.nan,
             "tailored_loss": self.mean(self.tailored(out))[0] if priced else np.nan,
             "log_loss": self.log_loss(out),
@@ -237,5 +248,30 @@ class Judge:
             "variables": float(np.median(out.variables)) if out.variables else np.nan,
             "fit_seconds": out.fit_seconds,
             "certificate": max(out.gaps) if out.gaps else np.nan,
+            "own": out.candidate.own,
             "note": out.note,
         }
+
+
+def scenario_table(
+    scenarios: Mapping[str, Floats], kept: Outcome, judge: Judge, positive: int = 1
+) -> dict[str, list[Any]]:
+    """Decisions of the kept model under other costs: threshold, held-out cost, and what those
+    taken under the costs of the fit would cost."""
+    names = ("scenario", "threshold", "cost", "cost_se", "cost_of_usual")
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    seen = np.flatnonzero(np.isfinite(kept.proba[:, 0]))
+    usual = judge.condition.part(seen)
+    own = usual.costs if usual.by_row is None else usual.by_row
+    proba = usual.at_deployment(kept.proba[seen], kept.prior)
+    taken = expected_costs(proba, own).argmin(axis=1)
+    for name, costs in scenarios.items():
+        row, stale = np.full((2, len(judge.y)), np.nan)
+        row[seen] = decision_costs(proba, judge.y[seen], costs, usual.reject_cost)
+        stale[seen] = costs[judge.y[seen], taken]
+        threshold = decision_threshold(costs) if len(costs) == 2 else np.nan
+        threshold = threshold if positive else 1.0 - threshold
+        values = (name, threshold, *judge.mean(row), judge.mean(stale)[0])
+        for column, value in zip(names, values, strict=True):
+            columns[column].append(value)
+    return columns

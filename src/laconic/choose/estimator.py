@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from laconic._typing import Floats
 from laconic.choose.blends import MEAN_LINKS, BlendedClassifier
 from laconic.choose.budget import Budget
-from laconic.choose.candidates import Candidate, auto_candidates, read_candidates
+from laconic.choose.candidates import Candidate, Known, auto_candidates, read_candidates
 from laconic.choose.committee import Committee
-from laconic.choose.comparison import Judge, OperatingCondition, Outcome
+from laconic.choose.comparison import Judge, OperatingCondition, Outcome, scenario_table
 from laconic.choose.race import Race, Rows
 from laconic.choose.reported import Estimate
 from laconic.choose.rule import Decided, Rule, decide
@@ -45,7 +45,7 @@ from laconic.data.scan.scan import Scan
 from laconic.data.scan.survey import read_labels
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.columns import Table, has_names
-from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.estimator import DecisionClassifier, scenario_costs
 from laconic.decide.promises import Wanted
 from laconic.minimax.prior_box import PriorBox
 
@@ -88,11 +88,20 @@ class LaconicClassifier(TableClassifier):
     calibration : float, default=0.25
         Share of the rows that hold the guarantee; groups stay together, and with times these rows
         are the last ones.
+    monotone : mapping from column name to +1 or -1, default=None
+        The probability of the positive class may only rise (+1) or fall (-1) with these numbers.
+    forbid : list of pairs of column names, default=None
+        Columns that may not enter a term together. Families that cannot keep what ``monotone`` and
+        ``forbid`` demand are left out, and ``comparison_`` says so.
+    scenarios : mapping from name to costs, default=None
+        Other costs that the same model will decide under: ``scenarios_`` tells what its decisions
+        cost under each, ``predict(X, scenario=...)`` takes them. The choice is made at ``costs``.
     candidates : "auto", list of str or dict, default="auto"
         "auto" compares "additive", "additive-single", "logistic", "rules" (up to 5,000 rows),
         "kernel", "scorecard-built" and, with ``prior_bounds``, "minimax". A list names some of
         these and of "bayes", "scorecard", "gray-zone" (two classes), "votes", "bayes-built" and
-        "forest-votes", tried in the order given; a dict from name to classifier brings others.
+        "forest-votes", tried in the order given, and may hold "auto" and your own models,
+        ``["auto", ("mine", model)]``; a dict from name to classifier brings others only.
     readable : bool, default=True
         False keeps the committee itself: no form, no SQL, no model file.
     max_size : int, default=300
@@ -127,10 +136,11 @@ class LaconicClassifier(TableClassifier):
         How the columns were read, and one sentence for each of them.
     comparison_ : frame
         One row for each candidate, the "committee" and the page: "candidate", "cost" with its
-        standard error, how far it is "behind" the cheapest, "worst_class_risk", "tailored_loss",
+        standard error, how far it is "behind" the cheapest and "above_kept", what is kept, both
+        paired, with standard errors, "worst_class_risk", "tailored_loss",
         "log_loss", "auc", "size", "variables", "fit_seconds", "certificate" (largest relative
-        duality gap), "chosen" and a "note". A pandas frame when pandas is installed, else a dict
-        of columns.
+        duality gap), "own" (your model), "chosen" and a "note". A pandas frame when pandas is
+        installed, else a dict of columns.
     candidate_ : str
         Name of what was kept; members of a weighted mean by decreasing weight.
     reported_cost_ : Estimate
@@ -138,6 +148,10 @@ class LaconicClassifier(TableClassifier):
         ``low`` and ``high``, which hold the true cost nine times in ten.
     price_of_readability_ : Estimate
         How much more that is than the cost of the committee.
+    scenarios_ : frame
+        For each of ``scenarios``: "threshold" on the probability of the positive one of two
+        classes, held-out "cost" of the decisions taken
+        under it with its standard error, and what those taken at ``costs`` would cost.
     decision_ : DecisionClassifier
         The kept model inside the decision layer (a :class:`MinimaxClassifier` decides itself).
     estimator_ : classifier
@@ -193,6 +207,9 @@ class LaconicClassifier(TableClassifier):
         "capacity": [str, Real, None],
         "confidence": [Interval(Real, 0, 1, closed="neither")],
         "calibration": [Interval(Real, 0, 1, closed="neither")],
+        "monotone": [dict, None],
+        "forbid": [list, tuple, None],
+        "scenarios": [dict, None],
         "candidates": [str, list, tuple, dict],
         "readable": ["boolean"],
         "max_size": [Interval(Real, 1, None, closed="left")],
@@ -217,6 +234,9 @@ class LaconicClassifier(TableClassifier):
         capacity: Any = None,
         confidence: float = 0.95,
         calibration: float = 0.25,
+        monotone: Any = None,
+        forbid: Any = None,
+        scenarios: Any = None,
         candidates: Any = "auto",
         readable: bool = True,
         max_size: float = PAGE,
@@ -237,6 +257,9 @@ class LaconicClassifier(TableClassifier):
         self.capacity = capacity
         self.confidence = confidence
         self.calibration = calibration
+        self.monotone = monotone
+        self.forbid = forbid
+        self.scenarios = scenarios
         self.candidates = candidates
         self.readable = readable
         self.max_size = max_size
@@ -257,6 +280,7 @@ class LaconicClassifier(TableClassifier):
         *,
         groups: Any = None,
         time: Any = None,
+        costs: Any = None,
     ) -> LaconicClassifier:
         """Compare the candidates, choose a page and fit it on all rows.
 
@@ -272,6 +296,10 @@ class LaconicClassifier(TableClassifier):
             Rows of one group (a patient, a customer) are never on both sides of a fold.
         time : array of shape (n_rows,), optional
             Folds train on what came before the rows that they judge.
+        costs : per-row costs, optional
+            What errors cost on each row, ``{"fp": 5, "fn": amounts}`` or n x K x K: candidates are
+            judged by decisions at these costs. ``predict`` takes the costs of its rows; without
+            them it decides at the mean of those given here.
 
         Returns
         -------
@@ -285,11 +313,13 @@ class LaconicClassifier(TableClassifier):
         with one_blas_thread():
             if training.in_memory:
                 given = {"groups": groups, "time": time}
-                rows = self._rows(X, training, sample_weight, given)
+                rows = self._rows(X, training, sample_weight, given, costs)
                 judges, rows = self._hold_out(rows)
                 self._fit(rows, budget)
-            elif groups is not None or time is not None:
-                raise ValueError("groups and time are for rows in memory; sample the scan first.")
+            elif groups is not None or time is not None or costs is not None:
+                raise ValueError(
+                    "groups, time and costs are for rows in memory; sample the scan first."
+                )
             else:
                 judges, X = self._hold_out_of_scan(X)
                 self._fit_scan(X, budget)
@@ -322,6 +352,7 @@ class LaconicClassifier(TableClassifier):
         shares = scanned.class_weights()
         condition = replace(self._condition(training), train_prior=shares / shares.sum())
         offered = candidates_for_scans(self.candidates, self._auto(condition, seed, len(sample)))
+        offered = self._known().imposed(offered)
         folds = folds_of(self.cv, training, len(sample), seed)
         rows = Rows(training, sample.table, True, self.classes_, folds)
         race = self._race(rows, condition, budget)
@@ -412,9 +443,9 @@ class LaconicClassifier(TableClassifier):
 
     def _fit(self, rows: Rows, budget: Budget) -> None:
         seed = seed_of(self.random_state)
-        condition = self._condition(rows.training)
+        condition = self._condition(rows.training, rows.costs)
         offered = read_candidates(self.candidates, self._auto(condition, seed, rows.n_rows))
-        offered = self._that_can_promise(offered)
+        offered = self._known().imposed(self._that_can_promise(offered))
         race = self._race(rows, condition, budget).in_time(offered[0], seed)
 
         def fit_all(out: Outcome) -> Any:
@@ -422,7 +453,9 @@ class LaconicClassifier(TableClassifier):
 
         self._keep(decide(offered, race, self._rule(seed)), race, fit_all)
 
-    def _rows(self, X: Any, training: Training, sample_weight: Any, given: dict[str, Any]) -> Rows:
+    def _rows(
+        self, X: Any, training: Training, sample_weight: Any, given: dict[str, Any], costs: Any
+    ) -> Rows:
         """The rows with their folds; ``given`` are groups and times as the user gave them."""
         n_given = training.n_rows
         if sample_weight is not None:
@@ -436,7 +469,18 @@ class LaconicClassifier(TableClassifier):
         apart = not isinstance(self.cv, Integral) or any(v is not None for v in given.values())
         raw = X if n_given == training.n_rows else take_rows(X, training.kept)
         weighted = sample_weight is not None
-        return Rows(training, raw, weighted, self.classes_, folds, apart, **counted)
+        return Rows(
+            training, raw, weighted, self.classes_, folds, apart, **counted,
+            costs=self._costs_by_row(costs, training, n_given),
+        )  # fmt: skip
+
+    def _costs_by_row(self, costs: Any, training: Training, n_given: int) -> Floats | None:
+        if costs is None:
+            return None
+        if self.prior_bounds is not None:
+            raise ValueError("Costs of each row need a known class mix, no prior_bounds.")
+        each = cost_matrix(costs, self.classes_, n_rows=n_given, positive=self.positive)
+        return np.broadcast_to(each, (n_given, *each.shape[-2:]))[training.kept]
 
     def _race(self, rows: Rows, condition: OperatingCondition, budget: Budget) -> Race:
         judge = Judge(rows.training.y, rows.training.weight, condition)
@@ -447,9 +491,14 @@ class LaconicClassifier(TableClassifier):
         return Rule(bool(self.readable), float(self.tolerance), named, bool(self.teach), seed)
 
     def _auto(self, condition: OperatingCondition, seed: int, n_rows: int) -> list[Candidate]:
-        return auto_candidates(condition.costs, self.prior_bounds, seed, self.n_jobs, n_rows)
+        given = condition.costs, self.prior_bounds, seed, self.n_jobs, n_rows
+        return auto_candidates(*given, self._known())
 
-    def _condition(self, training: Training) -> OperatingCondition:
+    def _known(self) -> Known:
+        signs, turned = self.monotone or {}, self.positive_ == self.classes_[0]
+        return Known.of(self.schema_, len(self.classes_), signs, self.forbid or (), turned)
+
+    def _condition(self, training: Training, by_row: Floats | None = None) -> OperatingCondition:
         if self.prior is not None and self.prior_bounds is not None:
             raise ValueError("Give prior or prior_bounds, not both.")
         self.positive_ = positive_class(self.classes_, self.positive)
@@ -458,12 +507,16 @@ class LaconicClassifier(TableClassifier):
         box = None
         if self.prior_bounds is not None:
             box = PriorBox.of(self.prior_bounds, n_classes, self.classes_)
+        costs = cost_matrix(self.costs, self.classes_, positive=self.positive)
+        if by_row is not None:
+            costs = np.average(by_row, axis=0, weights=training.weight)
         return OperatingCondition(
-            cost_matrix(self.costs, self.classes_, positive=self.positive),
+            costs,
             shares / shares.sum(),
             None if self.prior is None else self._shares(self.prior),
             box,
             self.reject_cost,
+            by_row,
         )
 
     def _shares(self, prior: Any) -> Floats:
@@ -492,9 +545,10 @@ class LaconicClassifier(TableClassifier):
         self._publish_decisions(kept, race.judge.condition)
         self.reported_cost_ = decided.cost
         self.price_of_readability_ = decided.price
-        columns = race.judge.table(decided.listed)
+        columns = race.judge.table(decided.listed, kept)
         columns["chosen"] = [out.name == kept.name for out in decided.listed]
         self._comparison = columns
+        self._publish_scenarios(kept, race.judge)
 
     @property
     def comparison_(self) -> Any:
@@ -533,10 +587,41 @@ class LaconicClassifier(TableClassifier):
         check_is_fitted(self, "decision_")
         return np.asarray(self.decision_.predict_proba(X))
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The decision of least expected cost, or an abstention."""
+    def _publish_scenarios(self, kept: Outcome, judge: Judge) -> None:
+        """What the kept decisions cost under other costs, on the rows that were held out."""
+        own = {
+            str(name): cost_matrix(costs, self.classes_, positive=self.positive)
+            for name, costs in (self.scenarios or {}).items()
+        }
+        if own and kept.candidate.decides:
+            raise ValueError("scenarios are for models of probabilities, and a rule was kept.")
+        place = 0 if self.positive_ == self.classes_[0] else 1
+        self._scenarios = scenario_table(own, kept, judge, place)
+        if isinstance(self.decision_, DecisionClassifier):
+            self.decision_.scenarios_ = own
+
+    @property
+    def scenarios_(self) -> Any:
         check_is_fitted(self, "decision_")
-        return np.asarray(self.decision_.predict(X))
+        return frame_of(self._scenarios)
+
+    def predict(self, X: Any, *, costs: Any = None, scenario: str | None = None) -> NDArray[Any]:
+        """The decision of least expected cost, or an abstention.
+
+        Parameters
+        ----------
+        X : rows
+        costs : as in :meth:`DecisionClassifier.predict`, optional
+            Costs for this call: one matrix, or what errors cost on each row.
+        scenario : str, optional
+            Decide under the costs of one of ``scenarios``.
+        """
+        check_is_fitted(self, "decision_")
+        if costs is None and scenario is None:
+            return np.asarray(self.decision_.predict(X))
+        if scenario is not None:
+            costs = scenario_costs(self.decision_, scenario)
+        return np.asarray(self.decision_.predict(X, costs=costs))
 
     def explain(self, X: Any) -> Explanation:
         """Exact contributions of the kept model, as its own ``explain`` gives them."""

@@ -45,6 +45,8 @@ class Rows:
     apart: bool = False
     groups: NDArray[Any] | None = None
     time: NDArray[Any] | None = None
+    costs: Floats | None = None
+    """What errors cost on each row."""
 
     @property
     def n_rows(self) -> int:
@@ -106,8 +108,11 @@ class Rows:
         groups = None if self.groups is None else self.groups[places]
         time = None if self.time is None else self.time[places]
         raw = take_rows(self.raw, places) if self.raw is not None else None
+        costs = None if self.costs is None else self.costs[places]
         folds = self.inner_folds(places)
-        return replace(self, training=training, raw=raw, folds=folds, groups=groups, time=time)
+        return replace(
+            self, training=training, raw=raw, folds=folds, groups=groups, time=time, costs=costs
+        )
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,8 @@ class Race:
             return timed
         places = keyed_sample(keys, self.rows.training.y, most)
         part = self.rows.part(places)
-        judge = replace(self.judge, y=part.training.y, weight=part.training.weight)
+        condition = self.judge.condition.part(places)
+        judge = Judge(part.training.y, part.training.weight, condition)
         warnings.warn(
             f"time_budget={self.budget.seconds:g}: {len(places)} of {n_rows} rows are used; "
             f"{first.name} on all of them would take about {fits * known.at(n_rows):.0f} s.",

@@ -48,7 +48,7 @@ class Decided:
 def decide(offered: Sequence[Candidate], race: Race, rule: Rule) -> Decided:
     """From candidates to what is kept."""
     outcomes = compare(offered, race)
-    complete = [out for out in outcomes if out.complete]
+    complete = [out for out in outcomes if out.complete and not out.candidate.beside]
     able = [out for out in complete if rule.rules_allowed or not out.candidate.decides]
     members = [out for out in able if not out.candidate.decides]
     if not any(np.isfinite(out.row_cost).any() for out in able):
@@ -85,15 +85,17 @@ def compare(offered: Sequence[Candidate], race: Race) -> list[Outcome]:
         report_step(f"comparing {candidate.name}", 0.8 * number / len(offered))
         if _same_as_another(candidate, outcomes):
             continue
-        front = next((out for out in outcomes if out.complete), None)
+        front = None
+        if not candidate.own:  # what the user asks about is judged on all folds
+            front = next((out for out in outcomes if out.complete), None)
         try:
-            note = race.refused(candidate)
+            note = candidate.left_out or race.refused(candidate)
             if note:
                 outcomes.append(Outcome.empty(candidate, n_rows, n_classes, note))
                 continue
             outcomes.append(race.run(candidate, front))
         except KeyboardInterrupt:
-            if front is None:
+            if not any(out.complete for out in outcomes):
                 raise
             _say(f"Interrupted while comparing {candidate.name}; the best so far is kept.")
             break

@@ -38,8 +38,9 @@ def tailored_losses(
     proba : ndarray of shape (n, K)
         Probabilities at the class mix of deployment.
     y : ndarray of int of shape (n,)
-    costs : ndarray of shape (K, K)
-        Rows are the true class, columns the decision.
+    costs : ndarray of shape (K, K) or (n, K, K)
+        Rows are the true class, columns the decision; or such a matrix for each row. Of more than
+        two classes with a matrix for each row, decisions are counted.
     concentration : float
         How close to the given costs those averaged over are.
     reject_cost : float, default=None
@@ -54,6 +55,8 @@ def tailored_losses(
     >>> tailored_losses(proba, np.array([1, 1]), costs, 8.0).round(2).tolist()
     [2.44, 0.77]
     """
+    if costs.ndim == 3:
+        return _by_row(proba, y, costs, concentration, reject_cost)
     least = costs.min(axis=1)
     scale = costs.max(axis=1) - least
     if np.isinf(concentration) or np.count_nonzero(scale) < 2:
@@ -69,13 +72,30 @@ def tailored_losses(
     return total / len(tilts)
 
 
+def _by_row(
+    proba: Floats, y: Ints, costs: Floats, concentration: float, reject_cost: float | None
+) -> Floats:
+    """The loss of each row at its own costs; a row of which one error is free is counted."""
+    found = decision_costs(proba, y, costs, reject_cost)
+    if reject_cost is not None or proba.shape[1] != 2 or np.isinf(concentration):
+        return found
+    least = costs.min(axis=2)
+    scale = costs.max(axis=2) - least
+    usual = np.diagonal(costs, axis1=1, axis2=2) == least
+    able = np.flatnonzero((scale > 0).all(axis=1) & usual.all(axis=1))
+    own = _beta_losses(proba[able, 1], y[able], scale[able], concentration)
+    found[able] = own + least[able, y[able]]
+    return found
+
+
 def _beta_losses(p: Floats, y: Ints, scale: Floats, k: float) -> Floats:
     """Two classes in closed form; ``scale`` is what an error costs on a row of each."""
-    c = scale[0] / scale.sum()
+    total = scale.sum(axis=-1)
+    c = scale[..., 0] / total
     a, b = c * k, (1.0 - c) * k
     positive = (1.0 - betainc(a, b, p)) - c * (1.0 - betainc(a + 1.0, b, p))
     negative = c * betainc(a + 1.0, b, p)
-    return np.asarray(scale.sum() * np.where(y == 1, positive, negative))
+    return np.asarray(total * np.where(y == 1, positive, negative))
 
 
 def _tilts(mean: Floats, k: float) -> Floats:
@@ -97,7 +117,8 @@ def _tilts(mean: Floats, k: float) -> Floats:
 def decision_costs(proba: Floats, y: Ints, costs: Floats, reject_cost: float | None) -> Floats:
     """Cost of the cheapest decision of each row, the truth being ``y``."""
     expected = expected_costs(proba, costs)
-    paid = costs[y, expected.argmin(axis=1)]
+    decided = expected.argmin(axis=1)
+    paid = costs[y, decided] if costs.ndim == 2 else costs[np.arange(len(y)), y, decided]
     if reject_cost is None:
         return np.asarray(paid)
     return np.where(expected.min(axis=1) > reject_cost, reject_cost, paid)

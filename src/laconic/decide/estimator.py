@@ -496,6 +496,15 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return self.train_prior_
 
 
+def scenario_costs(model: DecisionClassifier, name: str) -> Floats:
+    """The costs of a scenario that the model was fitted with."""
+    known = getattr(model, "scenarios_", {})
+    if name not in known:
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        raise ValueError(f"The model has no scenario {name!r}; {has}.")
+    return cast("Floats", known[name])
+
+
 def _read_weight(sample_weight: Any, labels: NDArray[Any] | None) -> Floats | None:
     if sample_weight is None or labels is None:
         return None

@@ -11,6 +11,20 @@ from laconic.reporting.words import Numbers, clipped, words
 _SHOWN_CLASSES = 12
 
 
+def best_constant(summary: dict[str, Any]) -> str:
+    """The cheapest rule that always decides one class."""
+    baselines = summary["baselines"]
+    always = [key for key in baselines if key.startswith("always ")]
+    return min(always, key=lambda key: baselines[key])
+
+
+def claims_better(summary: dict[str, Any]) -> bool:
+    """Whether the verdict is that the model costs less than the best rule without one."""
+    best = best_constant(summary)
+    _, low, high = summary["alternatives"][best]
+    return summary["expected_cost"] < summary["baselines"][best] and not low <= 0 <= high
+
+
 class Sentences:
     """What the faces of a report say, in one language."""
 
@@ -94,22 +108,18 @@ class Sentences:
 
     def verdict(self) -> str:
         cost = self.summary["expected_cost"]
-        constant = {
-            key: value
-            for key, value in self.summary["baselines"].items()
-            if key.startswith("always ")
-        }
-        best = min(constant, key=lambda key: constant[key])
+        best = best_constant(self.summary)
+        constant = self.summary["baselines"][best]
         _, low, high = self.summary["alternatives"][best]
         values = {
             "cost": self.cost(cost),
-            "other": self.cost(constant[best]),
+            "other": self.cost(constant),
             "rule": self._baseline_name(best),
         }
         if low <= 0 <= high:
             text = self.say("verdict_unclear", **values)
-        elif cost < constant[best]:
-            saved = 1.0 - cost / constant[best]
+        elif claims_better(self.summary):
+            saved = 1.0 - cost / constant
             text = self.say("verdict_better", percent=self.numbers.percent(saved), **values)
         else:
             text = self.say("verdict_worse", **values)

@@ -6,6 +6,7 @@ condition c holds and -1 where it does not. They know nothing of the target.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,10 +149,17 @@ class RuleSet:
         ]
 
 
-def rules_of(table: Table, weight: Floats, most_rules: int, most_cuts: int) -> RuleSet:
+def rules_of(
+    table: Table,
+    weight: Floats,
+    most_rules: int,
+    most_cuts: int,
+    forbidden: Collection[tuple[int, int]] = (),
+) -> RuleSet:
     """As many cuts by column as keep the rules, products included, within ``most_rules``.
 
-    Where one cut by column is too many, products are left out.
+    Where one cut by column is too many, products are left out; those of two columns that are
+    ``forbidden`` together are never made.
     """
     n_columns = len(table.names)
     for products in (True, False):
@@ -160,17 +168,22 @@ def rules_of(table: Table, weight: Floats, most_rules: int, most_cuts: int) -> R
             sizes = np.array([len(c.names) for c in columns], dtype=np.int64)
             single = int(sizes.sum())
             crossed = (single**2 - int((sizes**2).sum())) // 2
+            crossed -= sum(int(sizes[a] * sizes[b]) for a, b in forbidden)
             if single + products * crossed <= most_rules:
-                return RuleSet(tuple(columns), *_places(sizes, products))
+                return RuleSet(tuple(columns), *_places(sizes, products, forbidden))
     return RuleSet(tuple(columns), *_places(sizes, False))
 
 
-def _places(sizes: Ints, products: bool) -> tuple[Ints, Ints]:
+def _places(
+    sizes: Ints, products: bool, forbidden: Collection[tuple[int, int]] = ()
+) -> tuple[Ints, Ints]:
     owner = np.repeat(np.arange(len(sizes)), sizes)
     single = np.arange(len(owner))
     if not products:
         return single, np.full(len(owner), -1)
     a, b = np.triu_indices(len(owner), 1)
     apart = owner[a] != owner[b]
+    for first, last in forbidden:  # owners grow with the places, so the smaller one is first
+        apart &= (owner[a] != first) | (owner[b] != last)
     none = np.full(len(owner), -1)
     return np.concatenate([single, a[apart]]), np.concatenate([none, b[apart]])

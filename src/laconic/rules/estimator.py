@@ -20,6 +20,7 @@ from laconic.core.solution import Solution
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
 from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import forbidden_pairs
 from laconic.rules.conditions import RuleSet, rules_of
 from laconic.rules.solver import LassoLogistic, RulePoint, held_out_path, solve_down
 
@@ -61,6 +62,8 @@ class SparseRulesClassifier(FormPrediction):
         log loss.
     selection : {"best", "half-se", "1se"}, default="best"
         The penalty of least held-out loss, or the largest within half a standard error or one.
+    forbid : sequence of pairs of column names, default=None
+        Columns whose conditions may not enter a product together.
     cv : int, splitter or iterable, default=5
     tol : float, default=1e-6
         The optimiser stops when the duality gap is below ``tol`` times the loss of the empty model.
@@ -115,6 +118,7 @@ class SparseRulesClassifier(FormPrediction):
         "max_cuts": [Interval(Integral, 1, None, closed="left")],
         "penalty": [StrOptions({"cv"}), Interval(Real, 0, 1, closed="right")],
         "selection": [StrOptions(set(_ERRORS))],
+        "forbid": [None, list, tuple],
         "cv": "no_validation",  # type: ignore[dict-item]
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -128,6 +132,7 @@ class SparseRulesClassifier(FormPrediction):
         max_cuts: int = 8,
         penalty: float | str = "cv",
         selection: str = "best",
+        forbid: Sequence[tuple[str, str]] | None = None,
         cv: Any = 5,
         tol: float = 1e-6,
         max_iter: int = 200,
@@ -137,6 +142,7 @@ class SparseRulesClassifier(FormPrediction):
         self.max_cuts = max_cuts
         self.penalty = penalty
         self.selection = selection
+        self.forbid = forbid
         self.cv = cv
         self.tol = tol
         self.max_iter = max_iter
@@ -151,7 +157,9 @@ class SparseRulesClassifier(FormPrediction):
         return self
 
     def _fit(self, rows: Training, n_given: int) -> None:
-        rules = rules_of(rows.table, rows.weight, int(self.max_rules), int(self.max_cuts))
+        most = int(self.max_rules), int(self.max_cuts)
+        forbidden = forbidden_pairs(self.forbid, rows.table.names)
+        rules = rules_of(rows.table, rows.weight, *most, forbidden)
         signs = rules.read(rows.table)
         folds = []
         if self.penalty == "cv":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -24,6 +25,26 @@ def shown(name: object) -> str:
     """A column name as error messages show it: quoted, one line, not endless."""
     text = str(name)
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
+
+
+def forbidden_pairs(
+    forbid: Sequence[Sequence[str]] | None, names: Sequence[str]
+) -> frozenset[tuple[int, int]]:
+    """Places of the columns of each pair, the smaller one first.
+
+    >>> forbidden_pairs([("sex", "age")], ["age", "income", "sex"])
+    frozenset({(0, 2)})
+    """
+    found = set()
+    for pair in forbid or ():
+        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError(f"forbid must hold pairs of two columns, got {pair!r}.")
+        odd = [name for name in pair if name not in names]
+        if odd:
+            raise ValueError(f"forbid names {shown(odd[0])}, which is not a column of X.")
+        first, last = sorted(names.index(name) for name in pair)
+        found.add((first, last))
+    return frozenset(found)
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,13 @@ class KnotRule:
 
     ``max_knots`` bounds the knots of a line (tail knots come on top, and a column of few distinct
     values, up to four times as many, has a knot at each); ``min_weight`` is the least
-    weight (rows, without sample weights) that a tail knot or a category of its own must have.
+    weight (rows, without sample weights) that a tail knot or a category of its own must have. No
+    value of the columns ``whole`` stands beside the line: an order must hold for all of them.
     """
 
     max_knots: int = 32
     min_weight: float = 5.0
+    whole: frozenset[str] = frozenset()
 
     def budget(self, total: float) -> int:
         """Knots for ``total`` rows."""
@@ -60,11 +62,14 @@ def learn_axes(table: Table, weight: Floats, rule: KnotRule) -> tuple[Axis, ...]
             categories = table.categories[j] or ()
             axes.append(category_axis(table.column(j), categories, weight, rule))
         else:
-            axes.append(knot_axis(table.column(j), weight, rule))
+            whole = table.names[j] in rule.whole
+            axes.append(knot_axis(table.column(j), weight, rule, whole=whole))
     return tuple(axes)
 
 
-def knot_axis(values: NDArray[np.float64], weight: Floats, rule: KnotRule) -> KnotAxis:
+def knot_axis(
+    values: NDArray[np.float64], weight: Floats, rule: KnotRule, *, whole: bool = False
+) -> KnotAxis:
     """Knots and special values of a numeric column (NaN = missing)."""
     there = ~np.isnan(values)
     if not there.all():
@@ -72,11 +77,11 @@ def knot_axis(values: NDArray[np.float64], weight: Floats, rule: KnotRule) -> Kn
     if len(values) == 0:
         return KnotAxis(np.zeros(1), np.empty(0))
     distinct, mass = _distinct(values, weight)
-    codes = _far_codes(distinct, mass, rule)
+    codes = np.zeros(len(distinct), dtype=bool) if whole else _far_codes(distinct, mass, rule)
     specials = distinct[codes]
     distinct, mass = distinct[~codes], mass[~codes]
     budget = rule.budget(float(mass.sum()))
-    if len(distinct) > budget:
+    if len(distinct) > budget and not whole:
         heavy = _point_masses(mass)
         specials = np.sort(np.concatenate([specials, distinct[heavy]]))
         distinct, mass = distinct[~heavy], mass[~heavy]
