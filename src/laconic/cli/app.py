@@ -24,12 +24,18 @@ from laconic.cli.screen import (
     look_table,
     print_notes,
     read_asked,
+    read_cost_columns,
     read_cost_words,
     read_language,
     read_models,
+    read_pairs,
     read_priors,
     read_reasons,
+    read_scenarios,
     read_seconds,
+    read_signs,
+    refuse_for_scans,
+    scenario_lines,
     without_nan,
 )
 from laconic.cli.watch import adopt, watch
@@ -115,6 +121,42 @@ KeepOption = Annotated[
 MissingOption = Annotated[
     str | None, typer.Option("--missing", help="More texts that mean missing: '-,none given'.")
 ]
+MonotoneOption = Annotated[
+    list[str] | None,
+    typer.Option("--monotone", help="income=-: the probability of the positive class only falls "
+                 "with this number; + rises. Repeat it."),
+]  # fmt: skip
+ForbidOption = Annotated[
+    list[str] | None,
+    typer.Option("--forbid", help="age:sex: no term of these two columns together. Repeat it."),
+]
+GroupOption = Annotated[
+    str | None,
+    typer.Option("--group", help="Column whose rows belong together (a patient): they are held "
+                 "out together. Default: a column called an id that repeats."),
+]  # fmt: skip
+NoGroupOption = Annotated[
+    bool, typer.Option("--no-group", help="Hold out rows one by one, whatever ids repeat.")
+]
+CostColumnOption = Annotated[
+    list[str] | None,
+    typer.Option("--cost-column", help="fn=amount: what a miss (fp: a false alarm) costs stands in "
+                 "this column, row by row. Repeat it."),
+]  # fmt: skip
+ScenarioOption = Annotated[
+    list[str] | None,
+    typer.Option("--scenario", help="peak:fp=1,fn=20: other costs for the same model; see "
+                 "predict --scenario. Repeat it."),
+]  # fmt: skip
+ChampionOption = Annotated[
+    Path | None,
+    typer.Option("--champion", help="model.json of the model in use: the report compares."),
+]
+ChampionColumnOption = Annotated[
+    str | None,
+    typer.Option("--champion-column", help="Column with the probability that the model in use "
+                 "gives the positive class."),
+]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, messages on stderr.")]
 LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or fr.")]
 CasesOption = Annotated[
@@ -205,6 +247,14 @@ def fit(
     confidence: Annotated[float, typer.Option(help="Of all guarantees together.")] = 0.95,
     cases: CasesOption = None,
     currency: CurrencyOption = None,
+    monotone: MonotoneOption = None,
+    forbid: ForbidOption = None,
+    group: GroupOption = None,
+    no_group: NoGroupOption = False,
+    cost_column: CostColumnOption = None,
+    scenario: ScenarioOption = None,
+    champion: ChampionOption = None,
+    champion_column: ChampionColumnOption = None,
     cluster: ClusterOption = None,
     scan: ScanOption = False,
     as_json: JsonOption = False,
@@ -219,7 +269,7 @@ def fit(
     """
     from laconic.data.scan.files import names_many
     from laconic.data.tables.text import TextFormat
-    from laconic.job.rows import read_rows
+    from laconic.job.rows import Beside, read_rows
     from laconic.job.scan import run_scan_job
     from laconic.job.table import JobOptions
 
@@ -228,11 +278,23 @@ def fit(
         read_cost_words(cost, costs), positive, read_priors(prior), reject_cost,
         read_models(model), read_seconds(budget), seed, read_language(language), max_size, target,
         tuple(guarantee or ()), capacity, confidence, cases, currency,
+        monotone=read_signs(monotone), forbid=read_pairs(forbid),
+        scenarios=read_scenarios(scenario),
     )  # fmt: skip
+    columns = read_cost_columns(cost_column)
+    beside = Beside(weight, "" if no_group else group, columns, champion, champion_column)
     title = f"{target} {'dans' if language == 'fr' else 'in'} {Path(data).name}"
     if cluster is not None or scan or names_many(data):
-        if drop_missing_target:
-            raise ValueError("--drop-missing-target is for a table that is read into memory.")
+        refuse_for_scans(
+            {
+                "--drop-missing-target": drop_missing_target,
+                "--group": group,
+                "--cost-column": columns,
+                "--scenario": scenario,
+                "--champion": champion,
+                "--champion-column": champion_column,
+            }
+        )
         notes: list[str] = []
 
         def told(reading: Reading) -> None:
@@ -248,7 +310,10 @@ def fit(
 
         _print_result(job, options, notes, as_json=as_json)
         return
-    rows = read_rows(data, target, text, asked, weight=weight, drop_missing=drop_missing_target)
+    rows = read_rows(
+        data, target, text, asked, beside=beside, positive=positive,
+        drop_missing=drop_missing_target,
+    )  # fmt: skip
     _fit_and_write(rows, options, out, title, as_json=as_json)
 
 
@@ -353,6 +418,9 @@ def predict(
     reasons: Annotated[int, typer.Option(help="Columns of reasons in words, strongest first.")] = 0,
     language: ReasonLanguageOption = "en",
     against: AgainstOption = None,
+    scenario: Annotated[
+        str | None, typer.Option(help="Decide under these costs of `fit --scenario`.")
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="JSON on stdout; the predictions go to --out.")
     ] = False,
@@ -376,6 +444,7 @@ def predict(
     words = read_reasons(model, loaded, reasons, language, against, text) if reasons else None
     with progress(out is None or as_json) as step:
         seen = write_predictions(loaded, data, out, text, tuple(key or ()), step, words)
+        seen = write_predictions(loaded, data, out, text, tuple(key or ()), step, scenario)
     unlike = seen.unlike()
     if as_json:
         said = {"rows": seen.n_rows, "out": str(out), "unlike": [one.to_dict() for one in unlike]}
@@ -580,6 +649,8 @@ def _print_result(
     screen = console()
     screen.print(comparison_table(columns_of(done.model.comparison_)))
     screen.print(to_terminal(done.shown, language=options.language))
+    if done.shown.get("scenarios"):
+        screen.print(scenario_lines(done.shown["scenarios"], done.shown["positive"]))
     screen.print(f"positive class: {done.shown['positive']} (--positive changes it)", markup=False)
     screen.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
 

@@ -49,6 +49,79 @@ def read_asked(
     return Asked(said, tuple(drop or ()), tuple(keep or ()), tuple(text for text in texts if text))
 
 
+def read_signs(words: list[str] | None) -> dict[str, int]:
+    """--monotone income=-"""
+    signs, found = {"+": 1, "-": -1}, {}
+    for word in words or []:
+        name, _, sign = word.rpartition("=")
+        if sign not in signs or not name:
+            raise ValueError(f"--monotone {word}: write COLUMN=+ or COLUMN=-.")
+        found[name] = signs[sign]
+    return found
+
+
+def read_pairs(words: list[str] | None) -> tuple[tuple[str, str], ...]:
+    """--forbid age:sex"""
+    pairs = []
+    for word in words or []:
+        one, colon, other = word.partition(":")
+        if not colon or not one or not other or ":" in other:
+            raise ValueError(f"--forbid {word}: write two columns as COLUMN:COLUMN.")
+        pairs.append((one, other))
+    return tuple(pairs)
+
+
+def read_cost_columns(words: list[str] | None) -> dict[str, str]:
+    """--cost-column fn=amount"""
+    found = {}
+    for word in words or []:
+        error, _, name = word.partition("=")
+        if error not in ("fp", "fn") or not name:
+            raise ValueError(f"--cost-column {word}: write fp=COLUMN or fn=COLUMN.")
+        found[error] = name
+    return found
+
+
+def read_scenarios(words: list[str] | None) -> dict[str, dict[str, Any]]:
+    """--scenario peak:fp=1,fn=20"""
+    found = {}
+    for word in words or []:
+        name, colon, costs = word.partition(":")
+        if not colon or not name:
+            raise ValueError(f"--scenario {word}: write NAME:fp=NUMBER,fn=NUMBER.")
+        found[name] = read_cost_words([part.strip() for part in costs.split(",")], None)
+    return found
+
+
+def refuse_for_scans(asked: dict[str, Any]) -> None:
+    """Options that need all rows at once."""
+    given = [name for name, value in asked.items() if value]
+    if given:
+        raise ValueError(f"{given[0]} is for a table that is read into memory.")
+
+
+def scenario_lines(scenarios: list[dict[str, Any]], positive: str) -> Any:
+    """What the same model costs under other costs, on the rows held out."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    heads = ("scenario", "threshold", "cost", f"decided {positive}", "cost of the usual decisions")
+    shown = RichTable(title="The same model under other costs", box=None, pad_edge=False)
+    for head in heads:
+        shown.add_column(Text(head), justify="left" if head == "scenario" else "right")
+    for one in scenarios:
+        threshold = one["threshold"]
+        cells = [
+            one["name"],
+            "" if threshold is None else f"{threshold:.2%}",
+            f"{one['cost']:.4g}",
+            f"{one['decided']:.1%}",
+            f"{one['cost_of_usual']:.4g}",
+        ]
+        shown.add_row(*map(Text, cells))
+    return shown
+
+
 def read_priors(words: list[str] | None) -> dict[str, float]:
     found = {}
     for word in words or []:

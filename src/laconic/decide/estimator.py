@@ -33,6 +33,7 @@ from laconic.data.scan.scan import Scan
 from laconic.data.tables.columns import Schema
 from laconic.decide.metadata import passed_to_fit, rows_of_metadata
 from laconic.decide.promises import Guaranteed, Wanted
+from laconic.decide.row_costs import RowCosts
 from laconic.decide.threshold import GuaranteedThreshold
 
 
@@ -111,6 +112,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         of the guaranteed rule.
     rule_reject_ : float or None
         Least expected cost above which the rule abstains: ``reject_cost``, or the guaranteed one.
+    scenarios_ : dict
+        Other costs by name, of a :class:`LaconicClassifier` or a model file.
+    row_costs_ : RowCosts or None
+        Columns that say what errors cost on each row, of a model file: ``row_costs_.matrix(X,
+        model)`` are the ``costs`` of ``predict`` for the rows of a table.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -138,6 +144,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     """
 
     guaranteed_: Guaranteed | None
+    scenarios_: dict[str, Floats]
+    row_costs_: RowCosts | None
 
     def __init__(
         self,
@@ -461,7 +469,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     def _read_decision_rule(self) -> None:
         self.positive_ = positive_class(self.classes_, self.positive)
         self.cost_matrix_ = cost_matrix(self.costs, self.classes_, positive=self.positive)
-        self.guaranteed_ = None
+        self.guaranteed_ = self.row_costs_ = None
+        self.scenarios_ = {}
         self.rule_costs_, self.rule_reject_ = self.cost_matrix_, self.reject_cost
         self.prior_ = None if self.prior is None else self._shares(self.prior, "prior")
         if self.prior_ is not None:
@@ -498,11 +507,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
 
 def scenario_costs(model: DecisionClassifier, name: str) -> Floats:
     """The costs of a scenario that the model was fitted with."""
-    known = getattr(model, "scenarios_", {})
+    known = model.scenarios_
     if name not in known:
         has = f"it has {', '.join(known)}" if known else "it has none"
         raise ValueError(f"The model has no scenario {name!r}; {has}.")
-    return cast("Floats", known[name])
+    return known[name]
 
 
 def _read_weight(sample_weight: Any, labels: NDArray[Any] | None) -> Floats | None:

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.stats import gamma, norm
 
 from laconic._typing import Floats
 
@@ -174,3 +174,76 @@ def difference_interval(
     middle = dearer - cheaper
     low = middle - math.hypot(dearer - dear_low, cheap_high - cheaper)
     return low, middle + math.hypot(dear_high - dearer, cheaper - cheap_low)
+
+
+def paid_interval(
+    paid: ArrayLike, most: float, repeats: float = 1.0, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Interval of a mean of amounts >= 0, most of them 0, none above ``most``.
+
+    ``repeats`` is the design effect: so many rows are worth one.
+
+    A sum of payments is a weighted sum of rare events: its limits are gamma quantiles with the mean
+    and the variance observed, the upper one as if one more event of price ``most`` had been seen
+    (Fay and Feuer 1997), so that it is not 0 where nothing was paid.
+
+    >>> low, high = paid_interval(np.zeros(100), 50.0)
+    >>> low, round(high, 3)
+    (0.0, 1.844)
+    """
+    each = np.asarray(paid, dtype=np.float64)
+    n_rows, tail = len(each) / repeats, (1.0 - confidence) / 2.0
+    total, square = float(each.sum()) / repeats, float(each @ each) / repeats
+    low = 0.0
+    if total > 0:
+        low = float(gamma.ppf(tail, total**2 / square, scale=square / total))
+    total, square = total + most, square + most**2
+    high = 0.0
+    if most > 0:
+        high = float(gamma.ppf(1.0 - tail, total**2 / square, scale=square / total))
+    return low / n_rows, high / n_rows
+
+
+def paid_difference_interval(
+    differences: ArrayLike, most: float, repeats: float = 1.0, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Interval of a mean of differences of amounts, what is dearer and what is cheaper apart, as in
+    :func:`difference_interval`.
+
+    >>> low, high = paid_difference_interval([0.0] * 90 + [-5.0] * 9 + [4.0], 20.0)
+    >>> bool(low < -0.41 < high)
+    True
+    """
+    each = np.asarray(differences, dtype=np.float64)
+    ends = []
+    for sign in (1.0, -1.0):
+        part = np.maximum(sign * each, 0.0)
+        ends.append((float(part.mean()), *paid_interval(part, most, repeats, confidence)))
+    (dearer, dear_low, dear_high), (cheaper, cheap_low, cheap_high) = ends
+    middle = dearer - cheaper
+    low = middle - math.hypot(dearer - dear_low, cheap_high - cheaper)
+    return low, middle + math.hypot(dear_high - dearer, cheaper - cheap_low)
+
+
+def design_effect(values: ArrayLike, clusters: ArrayLike | None) -> float:
+    r"""By what the variance of a mean grows because rows of one cluster go together.
+
+    .. math:: \frac{\sum_g \big(\sum_{i \in g} (v_i - \bar v)\big)^2}{\sum_i (v_i - \bar v)^2},
+
+    at least 1; where all values are equal, its largest possible value. So many times fewer rows
+    are worth as much.
+
+    >>> design_effect([1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]), design_effect([1.0, 0.0], None)
+    (3.0, 1.0)
+    """
+    if clusters is None:
+        return 1.0
+    each = np.asarray(values, dtype=np.float64)
+    place = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    size = np.bincount(place)
+    away = each - each.mean()
+    square = float(away @ away)
+    if square <= 1e-12 * float(each @ each) or square == 0.0:
+        return float(size @ size) / len(each)
+    together = np.bincount(place, away)
+    return max(1.0, float(together @ together) / square)

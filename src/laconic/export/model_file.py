@@ -31,6 +31,7 @@ from laconic.data.tables.kinds import MISSING
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.promises import guaranteed_from_dict
 from laconic.decide.reference import Reference, adopting, decisions_of
+from laconic.decide.row_costs import RowCosts
 from laconic.export.atomic import write_atomically
 from laconic.kernel.rank_kernel import RankedKernel
 from laconic.linear.form import LinearScore
@@ -61,6 +62,8 @@ _OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "history": list,
     "guarantee": dict,
     "positive": (str, int, float, bool),
+    "row_costs": dict,
+    "scenarios": dict,
 }
 
 _FORMS: dict[str, Any] = {
@@ -141,12 +144,23 @@ def save(
         decision.guaranteed_ is not None or decision.positive is not None
     ):
         content["positive"] = _plain(decision.positive_)
+    for name in ("row_costs", "scenarios"):
+        if getattr(decision, f"{name}_", None):
+            content[name] = _plain_costs(getattr(decision, f"{name}_"))
+    if "row_costs" in content:
+        content["positive"] = _plain(decision.positive_)
     if isinstance(schema.reading, Reading):
         content["reading"] = schema.reading.to_dict()
     if reference is not None:
         content["reference"] = reference.to_dict()
     content["digest"] = _digest(content)
     write_atomically(path, _readable(content))
+
+
+def _plain_costs(given: Any) -> dict[str, Any]:
+    if isinstance(given, RowCosts):
+        return given.to_dict()
+    return {str(name): np.asarray(costs).tolist() for name, costs in given.items()}
 
 
 def load(path: str | Path) -> DecisionClassifier:
@@ -308,6 +322,13 @@ def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
         _try_out(inner)
     with _part(file, "decision"):
         model = _decision(content["decision"], inner, content.get("positive"))
+    with _part(file, "costs"):
+        shape = (len(classes), len(classes))
+        for name, costs in content.get("scenarios", {}).items():
+            model.scenarios_[name] = _numbers(costs, shape, name)
+        if "row_costs" in content:
+            classes.tolist().index(content["positive"])
+            model.row_costs_ = RowCosts.from_dict(content["row_costs"])
     with _part(file, "guarantee"):
         if "guarantee" in content:
             if "weights" not in content["guarantee"]:

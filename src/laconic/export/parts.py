@@ -245,6 +245,12 @@ def _check_columns(term: Term, schema: Schema) -> None:
 
 
 def _rule_of(decision: DecisionClassifier) -> DecisionRule:
+    if decision.row_costs_ is not None:
+        names = " and ".join(map(shown, decision.row_costs_.names))
+        raise NotExportableError(
+            f"What errors cost stands in column {names}, row by row: only `laconic predict` and "
+            "predict(X, costs=...) decide so. Fit with --cost for an export."
+        )
     rejects = decision.reject_cost is not None
     return DecisionRule(
         labels=tuple(_plain(label) for label in decision.classes_),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
+from laconic.core.decisions import positive_class
 from laconic.data.reading.asked import Asked
+from laconic.data.reading.kinds import DISTINCT_SHARE
 from laconic.data.reading.look import Look, suspicions
-from laconic.data.reading.reading import Reading, gather
+from laconic.data.reading.raw import raw_column
+from laconic.data.reading.reading import Reading, gather, read_column
+from laconic.data.reading.words import PERCENT
 from laconic.data.tables.columns import Table
-from laconic.data.tables.files import Labelled, read_frame, split_target
+from laconic.data.tables.files import Labelled, as_native, read_frame, refuse_unknown, split_target
+from laconic.data.tables.kinds import shown
 from laconic.data.tables.text import TextFormat
 from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.row_costs import RowCosts
+from laconic.export.model_file import load
 
 
 @dataclass(frozen=True)
@@ -29,13 +37,47 @@ class JobRows:
     reading: Reading | None = None
     look: Look | None = None
     n_dropped: int = 0
+    groups: NDArray[Any] | None = None
+    grouped_by: str = ""
+    row_costs: RowCosts | None = None
+    row_costs_values: Mapping[str, Floats] = field(default_factory=dict)
+    champion: tuple[str, Floats] | None = None
+    """The model in use, and its probabilities of the classes of ``label``, sorted."""
 
     def notes(self) -> list[str]:
         """What a reader should know before the fit."""
         lines = [] if self.reading is None else self.reading.notes()
         if self.n_dropped:
             lines.append(f"{self.n_dropped:,} rows without a class are left out")
-        return lines + ([] if self.look is None else list(self.look.suspicions))
+        suspected = [] if self.look is None else list(self.look.suspicions)
+        if self.groups is not None:
+            n_groups, name = len(np.unique(self.groups)), shown(self.grouped_by)
+            lines.append(
+                f"rows with the same {name} ({n_groups:,} different) are held out together; "
+                "--group or --no-group changes it"
+            )
+            suspected = [line for line in suspected if not line.startswith(f"Column {name} has ")]
+        return lines + suspected
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Columns and models with another use than to learn from.
+
+    ``group``: rows with the same entry are held out together; None lets a column called an id that
+    repeats decide, "" groups nothing. ``costs``: columns by "fp" and "fn". The champion is a model
+    file, or a column of probabilities of the positive class.
+    """
+
+    weight: str | None = None
+    group: str | None = None
+    costs: Mapping[str, str] = field(default_factory=dict)
+    champion: Path | None = None
+    champion_column: str | None = None
+
+    @property
+    def not_learned(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.group, self.champion_column) if name)
 
 
 def read_rows(
@@ -44,16 +86,80 @@ def read_rows(
     text: TextFormat,
     asked: Asked,
     *,
-    weight: str | None = None,
+    beside: Beside | None = None,
+    positive: str | None = None,
     drop_missing: bool = False,
 ) -> JobRows:
     """A file with a column of classes, every other column read as it is written."""
+    beside = beside or Beside()
     frame = read_frame(data, text, doubts=True)
-    rows = split_target(frame, target, weight=weight, drop_missing=drop_missing)
-    found = look_at(rows, asked)
-    return JobRows(
-        found.reading.apply(rows.X), rows.label, rows.weight, found.reading, found, rows.n_dropped
-    )
+    rows = split_target(frame, target, weight=beside.weight, drop_missing=drop_missing)
+    names = list(rows.X) if isinstance(rows.X, dict) else list(rows.X.columns)
+    for name in (*beside.not_learned, *beside.costs.values()):
+        refuse_unknown(name, names)
+    more = tuple(name for name in beside.not_learned if name not in asked.drop)
+    found = look_at(rows, replace(asked, drop=(*asked.drop, *more)))
+    table = found.reading.apply(rows.X)
+    own = JobRows(table, rows.label, rows.weight, found.reading, found, rows.n_dropped)
+    if beside.costs:
+        cells = {name: as_native(rows.X[name]) for name in beside.costs.values()}
+        costs = RowCosts.learn(beside.costs, cells, found.reading)
+        own = replace(own, row_costs=costs, row_costs_values=costs.values(cells))
+    group = _repeated_id(found) if beside.group is None else beside.group
+    if group:
+        own = replace(own, groups=_group_codes(rows.X[group], group), grouped_by=group)
+    return replace(own, champion=_champion(beside, rows, positive))
+
+
+def _repeated_id(found: Look) -> str | None:
+    """The first column called an id whose values come again and again."""
+    for column in found.reading.columns:
+        own = found.evidence[column.name]
+        if column.kind == "id" and own.n_distinct < DISTINCT_SHARE * own.n_filled:
+            return column.name
+    return None
+
+
+def _group_codes(cells: Any, name: str) -> NDArray[np.int64]:
+    """One number for each value; a row without a value is a group of its own."""
+    raw = raw_column(as_native(cells), name)
+    gone = np.asarray(raw.missing)
+    codes = np.unique(np.asarray(raw.values), return_inverse=True)[1].astype(np.int64)
+    codes[gone] = codes.max(initial=0) + 1 + np.arange(int(gone.sum()))
+    return codes
+
+
+def _champion(beside: Beside, rows: Labelled, positive: str | None) -> tuple[str, Floats] | None:
+    """Probabilities of the model in use, for every row and the sorted classes."""
+    if beside.champion is None and beside.champion_column is None:
+        return None
+    classes = np.unique(rows.label)
+    if beside.champion is not None:
+        model = load(beside.champion)
+        if [str(own) for own in model.classes_] != classes.tolist():
+            raise ValueError(
+                f"--champion {beside.champion}: it decides between "
+                f"{', '.join(map(str, model.classes_))}, the target has {', '.join(classes)}."
+            )
+        own = model.estimator_.schema_.apply(rows.X)
+        return Path(beside.champion).name, model.predict_proba(own)
+    name = beside.champion_column or ""
+    known = positive_class(classes, positive)
+    if len(classes) != 2 or known is None:
+        raise ValueError(
+            "--champion-column holds probabilities of the positive one of two classes; say "
+            "--positive, or give --champion FILE."
+        )
+    column = Reading.learn({name: rows.X[name]}, Asked(kinds={name: "number"})).columns[0]
+    p = np.asarray(read_column(column, as_native(rows.X[name]))[0].values, dtype=np.float64)
+    if column.unit == PERCENT:
+        p = p / 100.0
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(
+            f"--champion-column {name}: every cell must be a probability between 0 and 1."
+        )
+    last = classes[1] == str(known)
+    return name, np.column_stack([1.0 - p, p] if last else [p, 1.0 - p])
 
 
 def rows_for(

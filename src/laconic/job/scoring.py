@@ -22,7 +22,7 @@ from laconic.data.tables.chunks import CHUNK_ROWS, read_chunks, typed
 from laconic.data.tables.columns import Table
 from laconic.data.tables.files import as_native
 from laconic.data.tables.text import TextFormat, name_of
-from laconic.decide.estimator import DecisionClassifier
+from laconic.decide.estimator import DecisionClassifier, scenario_costs
 from laconic.export.atomic import replacing
 from laconic.job.unlike import Likeness
 from laconic.linear.form import LinearScore
@@ -44,18 +44,22 @@ def _rows_and_keys(
     text: TextFormat,
     key: tuple[str, ...],
     chunk_rows: int = CHUNK_ROWS,
-) -> Iterator[tuple[Any, list[list[Any]]]]:
-    """What the model reads of each chunk, and the key columns as they stand in the file."""
-    schema = model.estimator_.schema_
+) -> Iterator[tuple[Any, list[list[Any]], Any]]:
+    """What the model reads of each chunk, the key columns as they stand in the file, and what
+    errors cost on its rows, where the model asks for it."""
+    schema, by_row = model.estimator_.schema_, model.row_costs_
     kinds = dict(zip(schema.names, schema.kinds, strict=True))
     for path in find_files(data) if names_many(data) else [data]:
-        wanted = [*schema.inputs, *key]
+        wanted = list(dict.fromkeys([*schema.inputs, *key, *(by_row.names if by_row else ())]))
         for chunk in read_chunks(path, text, columns=wanted, chunk_rows=chunk_rows):
             if schema.reading is None:
                 rows: Any = typed(chunk, kinds, name_of(path))
             else:
                 rows = {name: as_native(chunk[name]) for name in schema.inputs}
-            yield rows, [_as_list(chunk[name]) for name in key]
+            costs = None
+            if by_row is not None:
+                costs = by_row.matrix({n: as_native(chunk[n]) for n in by_row.names}, model)
+            yield rows, [_as_list(chunk[name]) for name in key], costs
 
 
 def watch_file(
@@ -68,7 +72,7 @@ def watch_file(
     """What the rows of a file, of any size, say about a model; see :func:`laconic.watch`."""
     key = () if labels is None else (labels,)
     counter = Counter(model, reference_for(model))
-    for rows, keys in _rows_and_keys(model, data, text, key):
+    for rows, keys, _ in _rows_and_keys(model, data, text, key):
         counter.add(rows, np.array(keys[0]) if labels is not None else None)
         on_step(Step(f"{counter.n_rows:,} rows watched", 0.0))
     return conclude(counter)
@@ -103,8 +107,11 @@ def write_predictions(
     key: tuple[str, ...] = (),
     on_step: Callable[[Step], None] = lambda step: None,
     reasons: Reasons | None = None,
+    scenario: str | None = None,
 ) -> Likeness:
     """One line for each row: keys, a probability by class, the decision, reasons where asked for.
+
+    ``scenario`` names other costs that the model was fitted with.
 
     Returns how the rows compare with those that the model was measured on.
     """
@@ -112,16 +119,17 @@ def write_predictions(
     if model.reject_cost is not None:
         labels.append(model.reject_label_)
     said = _quoted(labels)
+    other = None if scenario is None else scenario_costs(model, scenario)
     seen = Likeness(getattr(model, "reference_", None))
     heads = [*key, *(f"probability of {name}" for name in model.classes_), "decision"]
     heads += reasons.heads() if reasons is not None else []
     _refuse_twice(heads)
     with _output(out) as stream:
         stream.write(_text_line(heads))
-        for rows, keys in _rows_and_keys(model, data, text, key):
+        for rows, keys, costs in _rows_and_keys(model, data, text, key):
             table = model.estimator_._read_rows(rows)
             seen.add(table)
-            proba, decided = decide(model, table)
+            proba, decided = decide(model, table, costs if other is None else other)
             columns = [list(map(repr, column)) for column in proba.T.tolist()]
             columns.append([said[d] for d in decided.tolist()])
             if reasons is not None:
@@ -139,12 +147,14 @@ def write_predictions(
     return seen
 
 
-def decide(model: DecisionClassifier, rows: Any) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def decide(
+    model: DecisionClassifier, rows: Any, other_costs: Any = None
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
     """Probabilities and decisions with one pass over the form."""
     from laconic.core.decisions import expected_costs
 
     proba = model.predict_proba(rows)
-    costs = expected_costs(proba, model.rule_costs_)
+    costs = expected_costs(proba, model.rule_costs_ if other_costs is None else other_costs)
     decided: NDArray[Any] = model.classes_[costs.argmin(axis=1)]
     if model.rule_reject_ is not None:
         decided = decided.astype(object)
@@ -253,9 +263,9 @@ def write_reasons(
     number = 0
     with _output(out) as stream:
         stream.write(_text_line(heads))
-        for rows, keys in _rows_and_keys(model, data, text, key, chunk_rows=16_384):
+        for rows, keys, costs in _rows_and_keys(model, data, text, key, chunk_rows=16_384):
             table = model.estimator_._read_rows(rows)
-            _, decided = decide(model, table)
+            _, decided = decide(model, table, costs)
             why = explained(model, table)
             moved, score = _moved(why, decided, positive)
             told = words.of_rows(model, table, decided) if words is not None else None

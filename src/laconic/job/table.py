@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from laconic.choose.estimator import LaconicClassifier
 from laconic.choose.tuning import PAGE
-from laconic.core.decisions import positive_class
+from laconic.core.decisions import cost_matrix, decision_threshold, positive_class
 from laconic.core.folds import held_out_rows
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
@@ -21,6 +21,7 @@ from laconic.data.reading.words import YES_NO
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.cells import is_plain_number
 from laconic.data.tables.text import TextFormat, csv_rows, header_of
+from laconic.decide.costs import expected_cost
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.reference import Reference, reference_of
 from laconic.export.atomic import write_atomically
@@ -32,6 +33,10 @@ from laconic.reporting.render import to_html
 from laconic.reporting.summary import compact, summarise
 
 TEST_SHARE = 0.25
+FEWEST_COPIES, MIXED_COPIES = 0.1, 0.02
+"""Share of rows that have an equal one from which they may be copies, and the share of these that
+may differ in their class. Copies say less than as many other rows: intervals must know. By
+convention; ``stress/noise.py`` counts what comes of it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,10 @@ class JobOptions:
     confidence: float = 0.95
     cases: str | None = None
     currency: str | None = None
+    monotone: Mapping[str, int] = field(default_factory=dict)
+    forbid: tuple[tuple[str, str], ...] = ()
+    scenarios: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Other costs by name, written as ``costs``."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,12 @@ def classifier_of(
         n_jobs=-1,
         random_state=options.seed,
         reading=reading,
+        monotone=dict(options.monotone) or None,
+        forbid=list(options.forbid) or None,
+        scenarios={
+            name: _cost_matrix(problem.classes, problem.positive, costs)
+            for name, costs in options.scenarios.items()
+        },
     )
 
 
@@ -142,9 +157,18 @@ def _fit_and_report(
     X, label = rows.table, rows.label
     codes = np.unique(label, return_inverse=True)[1]
     # equal rows stay on one side: a copy of a training row tells nothing about new ones
-    train, test = held_out_rows(row_keys(X, options.seed), codes, TEST_SHARE, seed=options.seed)
+    keys, groups = row_keys(X, options.seed), rows.groups
+    train, test = held_out_rows(keys, codes, TEST_SHARE, groups, seed=options.seed)
+    _refuse_lone_classes(problem, codes[train])
     weight = None if rows.weight is None else rows.weight[train]
-    model = classifier_of(problem, options, rows.reading).fit(X[train], label[train], weight)
+    by_row = _costs_by_row(rows, problem, options)
+    given = {} if by_row is None else {"costs": by_row[train]}
+    if groups is not None:
+        given["groups"] = groups[train]
+    model = classifier_of(problem, options, rows.reading)
+    model.fit(X[train], label[train], weight, **given)
+    if rows.row_costs is not None:
+        model.decision_.row_costs_ = rows.row_costs
     report_step("measuring on the rows held out", 0.95)
     baseline = DecisionClassifier(
         PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
@@ -161,9 +185,89 @@ def _fit_and_report(
         cases=options.cases,
         currency=options.currency,
         seed=options.seed,
+        by_row=None if by_row is None else by_row[test],
+        clusters=groups[test] if groups is not None else _copies(keys[test], codes[test]),
+        champion=None if rows.champion is None else (rows.champion[0], rows.champion[1][test]),
     )
+    summary["scenarios"] = _scenarios(model, X[test], label[test], problem)
     reference = reference_of(model.decision_, X[test], label[test])
     return written(model, summary, problem, options, out, title, reference)
+
+
+def _refuse_lone_classes(problem: Problem, codes: NDArray[np.int64]) -> None:
+    absent = np.setdiff1d(np.arange(len(problem.classes)), codes)
+    if len(absent):
+        raise ValueError(
+            f"All rows of class {str(problem.classes[absent[0]])!r} are in few groups, which are "
+            "held out together; say --no-group, or group by another column."
+        )
+
+
+def _costs_by_row(
+    rows: JobRows, problem: Problem, options: JobOptions
+) -> NDArray[np.float64] | None:
+    """What errors cost on each row: amounts of columns, the other costs as asked."""
+    if rows.row_costs is None:
+        return None
+    if len(problem.classes) != 2:
+        raise ValueError(
+            f"--cost-column is for two classes, and the target has {len(problem.classes)}."
+        )
+    if positive_class(problem.classes, options.positive) is None:
+        first, last = problem.classes
+        raise ValueError(
+            f"--cost-column: which class is positive is not known; say --positive {first} or "
+            f"--positive {last}."
+        )
+    place = problem.place
+    standing = {"fp": problem.costs[1 - place, place], "fn": problem.costs[place, 1 - place]}
+    n_rows = len(rows.label)
+    given = {**standing, **rows.row_costs_values}
+    each = {name: np.broadcast_to(cost, n_rows) for name, cost in given.items()}
+    return cost_matrix(each, problem.classes, n_rows=n_rows, positive=problem.positive)
+
+
+def _copies(keys: NDArray[np.uint64], codes: NDArray[np.int64]) -> NDArray[Any] | None:
+    """Which rows are copies of others: equal cells, and always an equal class too.
+
+    Rows of few cells are often equal by chance; then their classes differ now and then.
+    """
+    _, first, place, size = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    agree = np.bincount(place, codes != codes[first][place]) == 0
+    several = size > 1
+    if not several.any() or size[several].sum() < FEWEST_COPIES * len(keys):
+        return None
+    return place if size[several & ~agree].sum() < MIXED_COPIES * size[several].sum() else None
+
+
+def _scenarios(
+    model: LaconicClassifier, X: Any, y: NDArray[Any], problem: Problem
+) -> list[dict[str, Any]]:
+    """What decisions under other costs cost on the rows held out, and how many they are."""
+    found = []
+    for name, costs in model.decision_.scenarios_.items():
+        taken = model.predict(X, scenario=name)
+        usual = model.predict(X)
+        found.append(
+            {
+                "name": name,
+                "costs": costs.tolist(),
+                "threshold": _threshold(costs, problem.place),
+                "cost": expected_cost(y, taken, costs, labels=problem.classes),
+                "cost_of_usual": expected_cost(y, usual, costs, labels=problem.classes),
+                "decided": float(np.mean(taken == problem.positive)),
+            }
+        )
+    return found
+
+
+def _threshold(costs: NDArray[np.float64], place: int) -> float | None:
+    if len(costs) != 2:
+        return None
+    order = [1 - place, place]
+    return decision_threshold(costs[np.ix_(order, order)])
 
 
 def written(

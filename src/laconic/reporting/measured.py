@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from laconic._typing import Floats, Ints
@@ -36,6 +37,10 @@ class Measured:
     prior: Floats | None
     inner: Any
     """The wrapped model: what the page describes."""
+    by_row: Floats | None = None
+    """A cost matrix for each row, where errors cost different amounts."""
+    clusters: NDArray[Any] | None = None
+    """Rows with the same entry go together: copies, visits of one patient."""
 
     @property
     def n_rows(self) -> int:
@@ -52,10 +57,16 @@ class Measured:
     def cost_of_rows(self) -> Floats:
         """What each decision cost; an abstention costs ``reject_cost``."""
         taken = self.decided != ABSTAINED
-        cost = self.costs[self.truth, np.maximum(self.decided, 0)]
+        cost = self.price_of(np.maximum(self.decided, 0))
         if self.reject_cost is None:
             return cost
         return np.where(taken, cost, self.reject_cost)
+
+    def price_of(self, decided: Ints) -> Floats:
+        """What decisions cost on these rows."""
+        if self.by_row is None:
+            return np.asarray(self.costs[self.truth, decided])
+        return np.asarray(self.by_row[np.arange(self.n_rows), self.truth, decided])
 
     def paid(self) -> Floats:
         """Costs by truth and decision; a last column for abstaining where that is allowed."""
@@ -69,6 +80,17 @@ class Measured:
         cells = self.truth * (self.n_classes + 1) + place
         counts = np.bincount(cells, minlength=self.n_classes * (self.n_classes + 1))
         return counts.reshape(self.n_classes, self.n_classes + 1).astype(np.int64)
+
+
+def with_row_costs(rows: Measured, by_row: Floats | None) -> Measured:
+    """The same rows decided and priced at costs of their own."""
+    if by_row is None or rows.proba is None:
+        return rows
+    paid = expected_costs(rows.proba, by_row)
+    decided = forced = paid.argmin(axis=1)
+    if rows.reject_cost is not None:
+        decided = np.where(paid.min(axis=1) > rows.reject_cost, ABSTAINED, forced)
+    return replace(rows, by_row=by_row, forced=forced, decided=decided)
 
 
 def decision_model(model: Any, costs: Any = None, positive: Any = None) -> Any:

@@ -15,7 +15,7 @@ def best_constant(summary: dict[str, Any]) -> str:
     """The cheapest rule that always decides one class."""
     baselines = summary["baselines"]
     always = [key for key in baselines if key.startswith("always ")]
-    return min(always, key=lambda key: baselines[key])
+    return str(min(always, key=lambda key: baselines[key]))
 
 
 def claims_better(summary: dict[str, Any]) -> bool:
@@ -124,15 +124,23 @@ class Sentences:
         else:
             text = self.say("verdict_worse", **values)
         if self.cases is not None:
-            key = "verdict_money" if cost < constant[best] and not low <= 0 <= high else ""
+            key = "verdict_money" if cost < constant and not low <= 0 <= high else ""
             text += " " + self.say(
                 key or "verdict_money_only",
                 cases=self.numbers.whole(self.cases),
                 money=self.money(cost * self.cases),
-                saved=self.money((constant[best] - cost) * self.cases),
+                saved=self.money((constant - cost) * self.cases),
                 rule=self._baseline_name(best),
             )
-        return text + self._beside_the_plain_one()
+        return text + self._beside_the_plain_one() + self._beside_the_champion()
+
+    def _beside_the_champion(self) -> str:
+        """The model in use, by the rows that judge both or by the folds of the comparison."""
+        found = self.summary.get("champion")
+        if found is None:
+            return ""
+        own, name = found["cost"] + found["more"][0], clipped(found["name"], 40)
+        return self._beside(*found["more"], cost=own, name=name, key="champion")
 
     def price(self) -> str | None:
         """What it costs that the model can be read, where all the candidates were compared."""
@@ -147,12 +155,17 @@ class Sentences:
         """The best simple model beside this one, with the chance in their difference."""
         if "plain model" not in self.summary["alternatives"]:
             return ""
-        more, low, high = self.summary["alternatives"]["plain model"]
-        key = "beside_even" if low <= 0 <= high else "beside_better" if more < 0 else "beside_worse"
-        cost = self.summary["expected_cost"]
+        ends = self.summary["alternatives"]["plain model"]
+        return self._beside(*ends, cost=self.summary["expected_cost"], name=self.other_name())
+
+    def _beside(
+        self, more: float, low: float, high: float, *, cost: float, name: str, key: str = "beside"
+    ) -> str:
+        """``cost`` is that of this model, ``more`` what it costs more than the one called name."""
+        key += "_even" if low <= 0 <= high else "_better" if more < 0 else "_worse"
         share = abs(more) / (cost - more) if cost > more else 0.0
         values = {
-            "name": self.other_name(),
+            "name": name,
             "other": self.cost(cost - more),
             "percent": self.numbers.percent(share),
             "low": self.numbers.rough(low),

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
-from laconic.core.decisions import positive_class
+from laconic._typing import Ints
+from laconic.core.decisions import expected_costs, positive_class
 from laconic.decide.estimator import DecisionClassifier
-from laconic.decide.intervals import CONFIDENCE, difference_interval, mean_cost_interval
+from laconic.decide.intervals import (
+    CONFIDENCE,
+    design_effect,
+    difference_interval,
+    mean_cost_interval,
+    paid_difference_interval,
+    paid_interval,
+)
 from laconic.reporting.business import (
     capacity_table,
     cost_table,
@@ -20,7 +29,7 @@ from laconic.reporting.business import (
 )
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
 from laconic.reporting.decision_curves import curves_of
-from laconic.reporting.measured import Measured, decision_model, measure
+from laconic.reporting.measured import Measured, decision_model, measure, with_row_costs
 from laconic.reporting.sentences import Sentences
 from laconic.reporting.shapes import describe_model, form_of, map_rows
 
@@ -152,6 +161,7 @@ def _of_minimax(model: Any) -> list[dict[str, Any]]:
 
 
 FORMAT = "laconic report 1"
+Z_95 = 1.96
 BULKY = (
     "model", "map", "sliders", "mix", "reliability", "capacity", "cost_sliders", "decision_curves",
 )  # fmt: skip
@@ -172,6 +182,9 @@ def summarise(
     cases: Any = None,
     currency: str | None = None,
     seed: int = 0,
+    by_row: Any = None,
+    clusters: Any = None,
+    champion: tuple[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Measure ``model`` on test rows.
 
@@ -201,6 +214,12 @@ def summarise(
         The unit of the costs, such as "EUR".
     seed : int, default=0
         Of the rows drawn for the map.
+    by_row : array of shape (n, K, K), default=None
+        What errors cost on each row; the sliders then play with their means.
+    clusters : array of shape (n,), default=None
+        Rows with the same entry go together (copies, visits of one patient): intervals are wider.
+    champion : (str, array of shape (n, K)), default=None
+        Name of the model in use and its probabilities for these rows.
 
     Returns
     -------
@@ -214,7 +233,8 @@ def summarise(
     price = readability_price(model)
     positive = getattr(model, "positive_", None) if positive is None else positive
     model = decision_model(model, costs, positive)
-    rows = measure(model, X, y, costs, positive)
+    rows = with_row_costs(measure(model, X, y, costs, positive), by_row)
+    rows = replace(rows, clusters=clusters)
     k = _positive_place(rows, positive)
     sliders = slider_table(rows, k, baseline, X)
     trust = reliability(rows, k, sliders)
@@ -234,9 +254,10 @@ def summarise(
         **spread,
         **hit_rates(rows, k),
         "price": price,
-        "baselines": _baselines(rows, sliders),
+        "baselines": _baselines(rows, sliders, baseline, X, y),
         "baseline_name": None if baseline is None else _baseline_name(baseline),
         "alternatives": _alternatives(rows, baseline, X, y),
+        "champion": _champion(rows, champion, comparison),
         **_threshold_numbers(rows, k, sliders),
         **_promised_threshold(model, rows, k),
         "certificates": [*certificates_of(rows, spread), *promises_of(model, rows, k)],
@@ -311,9 +332,12 @@ def _headline(rows: Measured) -> dict[str, Any]:
         if of_class.any():
             share = float(weight[of_class].sum())
             variance += share**2 * float(cost[of_class].var()) / int(of_class.sum())
-    low, high = mean_cost_interval(
-        counts[:, : rows.paid().shape[1]], rows.paid(), rows.prior, CONFIDENCE
-    )
+    if rows.by_row is None:
+        fewer = counts[:, : rows.paid().shape[1]] / design_effect(cost, rows.clusters)
+        low, high = mean_cost_interval(fewer, rows.paid(), rows.prior, CONFIDENCE)
+    else:
+        repeats = design_effect(cost, rows.clusters)
+        low, high = paid_interval(rows.n_rows * weight * cost, float(rows.by_row.max()), repeats)
     decided = mix(class_mix(rows), [0] * rows.n_classes)["decided"]
     return {
         "confusion": counts[:, : rows.n_classes].tolist(),
@@ -327,7 +351,9 @@ def _headline(rows: Measured) -> dict[str, Any]:
     }
 
 
-def _baselines(rows: Measured, sliders: Any) -> dict[str, float]:
+def _baselines(rows: Measured, sliders: Any, baseline: Any, X: Any, y: Any) -> dict[str, float]:
+    if rows.by_row is not None:
+        return _baselines_by_row(rows, baseline, X, y)
     still = mix(class_mix(rows), [0] * rows.n_classes)
     found = {
         f"always {name}": cost for name, cost in zip(rows.classes, still["always"], strict=True)
@@ -342,13 +368,50 @@ def _baselines(rows: Measured, sliders: Any) -> dict[str, float]:
     return found
 
 
+def _simple_decisions(rows: Measured, baseline: Any, X: Any, y: Any) -> dict[str, Ints]:
+    """Decisions of the rules without a model, and of a plain one."""
+    found = {f"always {name}": np.full(rows.n_rows, k) for k, name in enumerate(rows.classes)}
+    if baseline is not None:
+        plain = measure(decision_model(baseline, rows.costs), X, y, rows.costs)
+        found["plain model"] = with_row_costs(plain, rows.by_row).decided
+    return found
+
+
+def _baselines_by_row(rows: Measured, baseline: Any, X: Any, y: Any) -> dict[str, float]:
+    places = _simple_decisions(rows, baseline, X, y)
+    if rows.proba is not None:
+        places["the likeliest class"] = rows.proba.argmax(axis=1)
+    return {name: float(rows.price_of(np.maximum(d, 0)).mean()) for name, d in places.items()}
+
+
 def _alternatives(rows: Measured, baseline: Any, X: Any, y: Any) -> dict[str, list[float]]:
     """What this model costs more than a simple one on the same rows, with an interval."""
-    places = {f"always {name}": np.full(rows.n_rows, k) for k, name in enumerate(rows.classes)}
-    if baseline is not None:
-        places["plain model"] = measure(
-            decision_model(baseline, rows.costs), X, y, rows.costs
-        ).decided
+    return _differences(rows, _simple_decisions(rows, baseline, X, y))
+
+
+def _champion(rows: Measured, given: Any, comparison: Any) -> dict[str, Any] | None:
+    """The model in use: what this one costs more, with an interval, on these rows or on folds."""
+    if given is not None:
+        name, proba = given
+        costs = rows.costs if rows.by_row is None else rows.by_row
+        decided = {name: expected_costs(np.asarray(proba), costs).argmin(axis=1)}
+        more = _differences(rows, decided)[name]
+        cost = float(rows.price_of(decided[name]).mean())
+        return {"name": name, "cost": cost, "more": more, "on": "rows"}
+    table = columns_of(comparison) or {}
+    own = [
+        k for k, mine in enumerate(table.get("own", [])) if mine and table["cost"][k] is not None
+    ]
+    if not own:
+        return None
+    k = min(own, key=lambda place: float(table["cost"][place]))
+    more, reach = -table["above_kept"][k], Z_95 * table["above_kept_se"][k]
+    ends = [more, more - reach, more + reach]
+    return {"name": table["candidate"][k], "cost": table["cost"][k], "more": ends, "on": "folds"}
+
+
+def _differences(rows: Measured, places: dict[str, Ints]) -> dict[str, list[float]]:
+    """Mean difference in cost to other decisions on the same rows, with its interval."""
     own = np.where(rows.decided < 0, rows.n_classes, rows.decided)
     found = {}
     for name, other in places.items():
@@ -357,10 +420,16 @@ def _alternatives(rows: Measured, baseline: Any, X: Any, y: Any) -> dict[str, li
         width = price.shape[1]
         if other.max() >= width:  # a baseline that abstains where this model may not
             continue
+        each = rows.cost_of_rows() - rows.price_of(np.minimum(other, rows.n_classes - 1))
+        repeats = design_effect(each, rows.clusters)
+        if rows.by_row is not None:
+            low, high = paid_difference_interval(each, float(rows.by_row.max()), repeats)
+            found[name] = [float(each.mean()), low, high]
+            continue
         counts = np.zeros((rows.n_classes, width * width))
         np.add.at(counts, (rows.truth, own * width + other), 1.0)
         more = (price[:, :, None] - price[:, None, :]).reshape(rows.n_classes, -1)
-        low, high = difference_interval(counts, more, rows.prior, CONFIDENCE)
+        low, high = difference_interval(counts / repeats, more, rows.prior, CONFIDENCE)
         shares = rows.class_rows / rows.n_rows if rows.prior is None else rows.prior
         within = (counts * more).sum(axis=1) / np.maximum(rows.class_rows, 1)
         found[name] = [float(shares @ within), low, high]

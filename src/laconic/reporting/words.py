@@ -39,6 +39,18 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Deciding with this model costs {cost} per case; the best rule without a model ({rule}) costs {other}: on these rows the difference is within chance.",
         "Décider avec ce modèle coûte {cost} par cas ; la meilleure règle sans modèle ({rule}) coûte {other} : sur ces lignes, l'écart peut être dû au hasard.",
     ),
+    "champion_even": (
+        "Your model {name} costs {other}: the difference ({low} to {high}) is within chance.",
+        "Votre modèle {name} coûte {other} : l'écart ({low} à {high}) peut être dû au hasard.",
+    ),
+    "champion_better": (
+        "Your model {name} costs {other}: this one costs {percent} less ({low} to {high}).",
+        "Votre modèle {name} coûte {other} : celui-ci coûte {percent} de moins ({low} à {high}).",
+    ),
+    "champion_worse": (
+        "Your model {name} costs {other}: this one costs {percent} more ({low} to {high}), keep yours.",
+        "Votre modèle {name} coûte {other} : celui-ci coûte {percent} de plus ({low} à {high}), gardez le vôtre.",
+    ),
     "beside_even": (
         "For comparison, {name} costs {other}: the difference ({low} to {high}) is within chance.",
         "À titre de comparaison, {name} coûte {other} : l'écart ({low} à {high}) peut être dû au hasard.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,14 @@ class Labelled:
     """Rows left out because their class is missing."""
 
 
+def refuse_unknown(name: str, names: Sequence[str]) -> None:
+    """An error that names the nearest column, where there is none of this name."""
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names[:8])}."
+        raise ValueError(f"There is no column {name!r} in the table; {hint}")
+
+
 def split_target(
     frame: Any, target: str, *, weight: str | None = None, drop_missing: bool = False
 ) -> Labelled:
@@ -88,10 +97,7 @@ def split_target(
     """
     names = list(frame) if isinstance(frame, dict) else list(frame.columns)
     for name in (target, *([] if weight is None else [weight])):
-        if name not in names:
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names[:8])}."
-            raise ValueError(f"There is no column {name!r} in the table; {hint}")
+        refuse_unknown(name, names)
     label, gone = _class_texts(frame[target], target)
     if gone.any() and not drop_missing:
         raise ValueError(
