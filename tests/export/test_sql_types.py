@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from databases import in_duckdb, in_postgres, in_sqlite
 from laconic import DecisionClassifier, PlainLogisticRegression
 from laconic.export.sql import to_sql, to_sql_check
 
@@ -48,47 +47,15 @@ def written(tmp_path: Path) -> tuple[Path, Any, np.ndarray, DecisionClassifier]:
     return path, X, y, model.fit(X, y)
 
 
-def in_duckdb(path: Path, query: str) -> list[tuple[Any, ...]]:
-    import duckdb
-
-    with duckdb.connect() as base:
-        base.execute(f"CREATE TABLE rows AS SELECT * FROM read_csv('{path}')")
-        return base.execute(query).fetchall()
-
-
-def in_sqlite(path: Path, query: str) -> list[tuple[Any, ...]]:
-    """As its shell's .import does: every cell a text, gaps empty texts."""
-    with path.open(newline="") as file:
-        head, *rows = csv.reader(file)
-    base = sqlite3.connect(":memory:")
-    declared = ", ".join(f'"{name}" TEXT' for name in head)
-    base.execute(f"CREATE TABLE rows ({declared})")
-    base.executemany(f"INSERT INTO rows VALUES ({', '.join('?' for _ in head)})", rows)
-    found = base.execute(query).fetchall()
-    base.close()
-    return found
-
-
-def in_postgres(path: Path, query: str) -> list[tuple[Any, ...]]:
-    import psycopg
-
-    address = os.environ.get("LACONIC_POSTGRES")
-    if not address:
-        pytest.skip("no PostgreSQL server: LACONIC_POSTGRES is not set (.ci/postgres start)")
-    types = {"smoker": "BOOLEAN", "false": "BOOLEAN", "true": "DOUBLE PRECISION"}
-    types |= {"id": "INT", "postcode": "INT", "order": "INT"}
-    with path.open(newline="") as file, psycopg.connect(address) as base:
-        head = next(csv.reader(file))
-        declared = ", ".join(f'"{name}" {types.get(name, "TEXT")}' for name in head)
-        base.execute(f"CREATE TEMPORARY TABLE rows ({declared})")
-        with base.cursor().copy("COPY rows FROM STDIN WITH (FORMAT csv)") as copy:
-            copy.write(file.read())
-        found = base.execute(query).fetchall()
-        base.rollback()
-    return found
-
-
-BASES = {"duckdb": in_duckdb, "sqlite": in_sqlite, "postgres": in_postgres}
+TYPES = {
+    "smoker": "BOOLEAN", "false": "BOOLEAN", "true": "DOUBLE PRECISION", "id": "INT",
+    "postcode": "INT", "order": "INT",
+}  # fmt: skip
+BASES = {
+    "duckdb": in_duckdb,
+    "sqlite": in_sqlite,
+    "postgres": lambda path, query: in_postgres(path, query, TYPES),
+}
 
 
 @pytest.mark.parametrize("dialect", BASES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,10 @@ from sklearn.pipeline import Pipeline
 from laconic._typing import Floats
 from laconic.core.decisions import correct_prior, expected_costs
 from laconic.core.forms import AdditiveScore, LineTerm, Term
+from laconic.data.reading.column import ColumnReading
 from laconic.data.reading.reading import Reading
 from laconic.data.reading.words import YES_NO
+from laconic.data.tables.cells import MISSING_TEXTS
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import shown
 from laconic.decide.estimator import DecisionClassifier
@@ -102,11 +105,24 @@ class Parts:
         high = np.clip(proba[:, 1], *self.clip)
         return np.column_stack([1.0 - high, high])
 
+    def missing_words(self, known: Sequence[str]) -> tuple[str, ...]:
+        """Texts that a table read from a file takes for missing in every column."""
+        read = isinstance(self.schema.reading, Reading)
+        return tuple(sorted(MISSING_TEXTS - {*known, ""})) if read else ()
+
     def missing_texts(self, name: str) -> tuple[str, ...]:
         """Odd texts among the numbers of a column, which the fit took for missing."""
         reading = self.schema.reading
         columns = reading.columns if isinstance(reading, Reading) else ()
         return next((column.missing for column in columns if column.name == name), ())
+
+    @property
+    def made_columns(self) -> tuple[ColumnReading, ...]:
+        """The columns of the table whose cells must be read before the model sees them."""
+        reading = self.schema.reading
+        columns = reading.columns if isinstance(reading, Reading) else ()
+        wanted = set(self.columns)
+        return tuple(c for c in columns if wanted & set(c.made) and not as_it_stands(c))
 
     def spellings(self, name: str) -> tuple[tuple[str, str], ...]:
         """Words for yes and no in small letters, and the category that each of them means."""
@@ -128,17 +144,25 @@ def uniform_labels(rule: DecisionRule) -> list[Label]:
     return [float(label) for label in labels] if float in types else labels
 
 
-def raw_parts(model: Any, where: str) -> Parts:
+def as_it_stands(column: ColumnReading) -> bool:
+    """Whether the cells of a column are what the model sees: no dates, no amounts for people."""
+    stands = column.made == (column.name,) and column.kind not in ("time", "duration")
+    return stands and column.plain
+
+
+def raw_parts(
+    model: Any, where: str, reads: Callable[[ColumnReading], bool] = lambda column: False
+) -> Parts:
     """:func:`parts_of` for an export that reads the table as it comes, as SQL and ONNX do.
 
     Numbers, categories and yes and no stand there as the model reads them; what is made of dates,
-    durations and amounts written for people does not, and is refused by its name.
+    durations and amounts written for people is refused by its name unless the export ``reads`` it.
     """
     parts = parts_of(model)
     reading = parts.schema.reading
     for column in reading.columns if isinstance(reading, Reading) else ():
-        stands = column.made == (column.name,) and column.kind not in ("time", "duration")
-        if set(column.made) & set(parts.columns) and not (stands and column.plain):
+        seen = set(column.made) & set(parts.columns)
+        if seen and not as_it_stands(column) and not reads(column):
             raise NotExportableError(
                 f"Column {shown(column.name)} was read as {column.said.partition(';')[0]}, which "
                 f"{where} cannot repeat; write the numbers in a column of their own and fit on it, "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from laconic import __version__
+from laconic.data.reading.column import ColumnReading
 from laconic.data.tables.kinds import shown
 from laconic.export.parts import (
     DecisionRule,
@@ -16,6 +17,7 @@ from laconic.export.parts import (
     uniform_labels,
 )
 from laconic.export.sql_dialects import Dialect, dialect_named
+from laconic.export.sql_reading import CellReader, can_read
 from laconic.export.sql_terms import (
     Steps,
     TermWriter,
@@ -79,7 +81,7 @@ def to_sql(
     ['SELECT', 'key_1 AS "id",', 'p_1 AS "probability of no",', 'p_2 AS "probability of yes",']
     """
     spoken = dialect_named(dialect)
-    parts = raw_parts(model, "SQL")
+    parts = raw_parts(model, f"{dialect} SQL", lambda column: can_read(column, spoken))
     keys = [key] if isinstance(key, str) else list(key)
     path = [table] if isinstance(table, str) else list(table)
     if not path:
@@ -118,10 +120,28 @@ def to_sql_check(model: Any, table: str | Sequence[str], *, dialect: str = "ansi
     -------
     str
     """
-    spoken, parts = dialect_named(dialect), raw_parts(model, "SQL")
+    spoken = dialect_named(dialect)
+    parts = raw_parts(model, f"{dialect} SQL", lambda column: can_read(column, spoken))
     path = [table] if isinstance(table, str) else list(table)
     source = ".".join(spoken.identifier(part) for part in path) + f" AS {_SOURCE}"
-    counts = [_column_counts(spoken, parts, name, source) for name in parts.columns]
+    made = {name for column in parts.made_columns for name in column.made}
+    counts = [
+        _column_counts(spoken, parts, name, source) for name in parts.columns if name not in made
+    ]
+    if parts.made_columns:
+        steps = Steps(spoken, _fresh("laconic_", path))
+        raw = [f"{_SOURCE}.{spoken.identifier(column.name)}" for column in parts.made_columns]
+        gone = numbered("gone", len(raw))
+        steps.carry(gone)
+        flags = {
+            g: f"CASE WHEN {r} IS NULL THEN 1 ELSE 0 END" for g, r in zip(gone, raw, strict=True)
+        }
+        _read_cells(steps, parts, source, flags)
+        counts += [
+            _made_counts(spoken, parts, column, g, steps.last)
+            for column, g in zip(parts.made_columns, gone, strict=True)
+        ]
+        counts[0] = "WITH\0" + ",\0".join(steps.done) + "\0" + counts[0]
     heading = f"-- cells that a model fitted by laconic {__version__} cannot read, in {dialect} SQL"
     return "\0".join([heading, "\0UNION ALL\0".join(counts), ""]).replace("\0", "\n")
 
@@ -144,6 +164,19 @@ def _column_counts(dialect: Dialect, parts: Parts, name: str, source: str) -> st
         dialect.identifier("unreadable"): f"SUM({unread})",
         dialect.identifier("unseen"): f"SUM({unseen})",
     }
+    return Steps.select(columns, source)
+
+
+def _made_counts(
+    dialect: Dialect, parts: Parts, column: ColumnReading, gone: str, source: str
+) -> str:
+    """Of a column that is read: cells that are there and could not be."""
+    seen = next(name for name in column.made if name in parts.columns)
+    cell = _own_name(dialect, parts, seen)
+    unread = f"SUM(CASE WHEN {gone} = 0 AND {cell} IS NULL THEN 1 ELSE 0 END)"
+    heads = ("column", "rows", "missing", "unreadable", "unseen")
+    values = (dialect.text(column.name), "COUNT(*)", f"SUM({gone})", unread, "0")
+    columns = {dialect.identifier(h): v for h, v in zip(heads, values, strict=True)}
     return Steps.select(columns, source)
 
 
@@ -185,12 +218,31 @@ def _cells(parts: Parts, dialect: Dialect, path: list[str], keys: list[str]) -> 
         alias: f"{_SOURCE}.{dialect.identifier(name)}"
         for alias, name in zip(key_names, keys, strict=True)
     }
-    for name in parts.columns:
-        cell = f"{_SOURCE}.{dialect.identifier(name)}"
-        columns[_own_name(dialect, parts, name)] = _cell(dialect, parts, name, cell)
     source = ".".join(dialect.identifier(part) for part in path) + f" AS {_SOURCE}"
-    steps.add_body("cells", steps.select(columns or {"nothing": "1"}, source))
+    _read_cells(steps, parts, source, columns)
     return steps
+
+
+def _read_cells(steps: Steps, parts: Parts, source: str, columns: dict[str, str]) -> None:
+    """From the table, and ``columns`` that are handed on, to the cells that the model sees."""
+    dialect, made = steps.dialect, {n for column in parts.made_columns for n in column.made}
+    chains = []
+    for name in parts.columns:
+        if name not in made:
+            cell = f"{_SOURCE}.{dialect.identifier(name)}"
+            chains.append([{_own_name(dialect, parts, name): _cell(dialect, parts, name, cell)}])
+    for number, column in enumerate(parts.made_columns, start=1):
+        raw = f"{_SOURCE}.{dialect.identifier(column.name)}"
+        names = {n: _own_name(dialect, parts, n) for n in column.made if n in parts.columns}
+        chains.append(CellReader(dialect, column, str(number)).stages(raw, names))
+    for place in range(max(map(len, chains), default=1)):
+        own: dict[str, str] = {}
+        for chain in chains:
+            own |= chain[place] if place < len(chain) else {name: name for name in chain[-1]}
+        if place == 0:
+            steps.add_body("cells", steps.select((columns | own) or {"nothing": "1"}, source))
+        else:
+            steps.add("read", own)
 
 
 def _own_name(dialect: Dialect, parts: Parts, name: str) -> str:
@@ -203,7 +255,8 @@ def _own_name(dialect: Dialect, parts: Parts, name: str) -> str:
 def _cell(dialect: Dialect, parts: Parts, name: str, cell: str) -> str:
     """A raw cell as the model reads it: a float or a text, NULL where it is missing."""
     if parts.kind(name) == "categorical":
-        return dialect.text_cell(cell, parts.categories(name), parts.spellings(name))
+        known = parts.categories(name)
+        return dialect.text_cell(cell, known, parts.spellings(name), parts.missing_words(known))
     odd = [str(dialect.compared(text)) for text in parts.missing_texts(name)]
     if odd:
         said = dialect.as_text.format(cell)

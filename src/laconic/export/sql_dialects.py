@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ulp
 
+from laconic.data.tables.cells import is_plain_number
 from laconic.data.tables.kinds import shown
 
 
@@ -46,6 +47,26 @@ def truth_texts(known: Sequence[str]) -> tuple[str, str] | None:
         if set(by_lower) == {yes, no}:
             return by_lower[yes], by_lower[no]
     return None
+
+
+def _lost_spellings(known: Sequence[str]) -> dict[str, str]:
+    """Texts of numbers as a database writes the number, and the one text that they came from.
+
+    Codes that all have as many digits are padded instead, whatever their number.
+
+    >>> _lost_spellings(("007", "12", "2.50", "a"))
+    {'7': '007', '2.5': '2.50'}
+    """
+    if len({len(text) for text in known if text.isdigit()}) == 1 and all(map(str.isdigit, known)):
+        return {}
+    found: dict[str, list[str]] = {}
+    for text in known:
+        if is_plain_number(text) and text[-1] not in "yYfF":
+            value = float(text)
+            whole = value.is_integer() and abs(value) < 1e15
+            for said in {repr(value), *([str(int(value))] if whole else [])} - set(known):
+                found.setdefault(said, []).append(text)
+    return {said: own[0] for said, own in sorted(found.items(), reverse=True) if len(own) == 1}
 
 
 @dataclass(frozen=True)
@@ -135,16 +156,23 @@ class Dialect:
         column: str,
         known: Sequence[str] = (),
         spellings: Sequence[tuple[str, str]] = (),
+        missing: Sequence[str] = (),
     ) -> str:
         """A column as the text the model saw, compared byte by byte, NULL where it is missing.
 
         A database may hold another type than the fit saw: a CSV's Yes/No as truth values, its
         01322 as a number, its empty cells as empty texts. Where ``known``, the texts of the fit,
         leave no doubt, such cells are turned back. ``spellings`` are words in small letters and
-        the texts that they mean.
+        the texts that they mean; ``missing`` are words of files for nothing.
         """
         text = self.as_text.format(column)
-        lines = [
+        if missing and not self.text_suffix:
+            text = f"TRIM({text})"
+        lines = []
+        if missing:
+            words = ", ".join(str(self.compared(word)) for word in missing)
+            lines.append(f"WHEN {text} IN ({words}) THEN NULL")
+        lines += [
             f"WHEN {said.format(text)} THEN {meant.format(text)}"
             for said, meant in self._turned_back(known)
         ]
@@ -162,6 +190,8 @@ class Dialect:
         if truth is not None:
             for database_says, own in zip(("true", "false"), truth, strict=True):
                 yield f"{{0}} = {compared(database_says)}", str(compared(own))
+        for number, own in _lost_spellings(known).items():
+            yield f"{{0}} = {compared(number)}", str(compared(own))
         width = len(known[0]) if known and self.pad else 0
         digits = all(text.isascii() and text.isdigit() and len(text) == width for text in known)
         if width > 1 and digits and any(text[0] == "0" for text in known):

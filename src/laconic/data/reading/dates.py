@@ -45,14 +45,15 @@ _MONTH = re.compile(
 _COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ]?([0-9]{2})([0-9]{2})([0-9]{2}))?")
 _CLOCK = re.compile(rf"(?P<minus>-)?(?:(?P<days>[0-9]+)\s*(?:days?|d)?,?\s+)?{_TIME}")
 _LONG_CLOCK = re.compile(r"(?P<minus>-)?(?P<h>[0-9]{2,4}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?")
-_HOURS = {
+HOUR_UNITS = {
     1.0: ("h", "hr", "hrs", "hour", "hours", "heure", "heures", "std", "stunden", "stunde"),
     24.0: ("d", "day", "days", "j", "jour", "jours", "tag", "tage"),
     168.0: ("w", "wk", "wks", "week", "weeks", "semaine", "semaines", "woche", "wochen"),
     1.0 / 60.0: ("m", "min", "mins", "mn", "minute", "minutes", "minuten"),
     1.0 / 3600.0: ("s", "sec", "secs", "second", "seconds", "seconde", "secondes", "sekunden"),
 }
-_UNIT_HOURS = {unit: hours for hours, units in _HOURS.items() for unit in units}
+"""Hours of each unit, and how it is written; the first is one letter."""
+_UNIT_HOURS = {unit: hours for hours, units in HOUR_UNITS.items() for unit in units}
 _PART = re.compile(r"([0-9]+(?:[.,][0-9]+)?)\s*([^\W\d_]+)\.?,?\s*(?:and\s+|et\s+|und\s+)?")
 _ISO = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?")
 
