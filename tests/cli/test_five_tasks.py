@@ -88,6 +88,27 @@ def test_fraud_where_a_miss_costs_the_amount(tmp_path, capsys, draw):
     assert "'amount', row by row" in capsys.readouterr().err
 
 
+def test_fraud_with_so_many_calls_a_day(tmp_path, capsys, draw):
+    """Sixty of a thousand payments can be looked at: the riskiest, and no more in the long run."""
+    n = 3000
+    hour, abroad = draw.integers(0, 24, n), draw.random(n) < 0.2
+    fraud = chances(-4.0 + 0.08 * hour + 2.0 * abroad, draw)
+    table = {"hour": hour, "abroad": np.where(abroad, "yes", "no"), "fraud": fraud.astype(int)}
+    half = {name: cells[: n // 2] for name, cells in table.items()}
+    rest = {name: cells[n // 2 :] for name, cells in table.items()}
+    data = write(tmp_path / "p.csv", half)
+    words = [data, "--target", "fraud", "--cost", "fn=30", "--out", tmp_path / "m"]
+    fit(capsys, *words, "--capacity", "60/1000")
+    new = write(tmp_path / "new.csv", rest)
+    run("predict", tmp_path / "m" / "model.json", new, "--out", tmp_path / "q.csv")
+    found = predicted(tmp_path / "q.csv")
+    called, p = found["decision"] == "1", found["probability of 1"].astype(float)
+    assert 0 < called.mean() <= 0.06 + 3 * np.sqrt(0.06 / len(called))
+    assert p[called].min() >= p[~called].max()
+    run("fit", *words, "--capacity", "60/1000", "--cost-column", "fn=hour", fails=True)
+    assert "choose one" in capsys.readouterr().err
+
+
 def test_a_hospital_whose_patients_come_again(tmp_path, capsys, draw):
     """Rows of a patient are held out together: noise is not called a model."""
     patients, visits = 90, 6

@@ -443,8 +443,7 @@ def predict(
     text = TextFormat(separator, encoding)
     words = read_reasons(model, loaded, reasons, language, against, text) if reasons else None
     with progress(out is None or as_json) as step:
-        seen = write_predictions(loaded, data, out, text, tuple(key or ()), step, words)
-        seen = write_predictions(loaded, data, out, text, tuple(key or ()), step, scenario)
+        seen = write_predictions(loaded, data, out, text, tuple(key or ()), step, words, scenario)
     unlike = seen.unlike()
     if as_json:
         said = {"rows": seen.n_rows, "out": str(out), "unlike": [one.to_dict() for one in unlike]}

@@ -232,7 +232,7 @@ def explained(model: DecisionClassifier, rows: Any) -> Explanation:
 
 def explained_file(model: DecisionClassifier, data: str | Path, text: TextFormat) -> Explanation:
     """The rows of a file to give reasons against: its mean row, so that any number will do."""
-    blocks = [explained(model, rows) for rows, _ in _rows_and_keys(model, data, text, ())]
+    blocks = [explained(model, rows) for rows, *_ in _rows_and_keys(model, data, text, ())]
     if not sum(map(len, blocks)):
         raise ValueError(f"--against {name_of(data)}: there are no rows.")
     parts = np.concatenate([why.contributions for why in blocks])

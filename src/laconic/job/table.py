@@ -160,6 +160,8 @@ def _fit_and_report(
     keys, groups = row_keys(X, options.seed), rows.groups
     train, test = held_out_rows(keys, codes, TEST_SHARE, groups, seed=options.seed)
     _refuse_lone_classes(problem, codes[train])
+    if options.scenarios and (options.guarantee or options.capacity is not None):
+        raise ValueError("--scenario moves the threshold that a guarantee holds; choose one.")
     weight = None if rows.weight is None else rows.weight[train]
     by_row = _costs_by_row(rows, problem, options)
     given = {} if by_row is None else {"costs": by_row[train]}
@@ -219,6 +221,8 @@ def _costs_by_row(
             f"--cost-column: which class is positive is not known; say --positive {first} or "
             f"--positive {last}."
         )
+    if options.guarantee or options.capacity is not None:
+        raise ValueError("--cost-column decides row by row and can hold no guarantee; choose one.")
     place = problem.place
     standing = {"fp": problem.costs[1 - place, place], "fn": problem.costs[place, 1 - place]}
     n_rows = len(rows.label)
