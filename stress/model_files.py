@@ -6,12 +6,14 @@ and gives probabilities and decisions of its own classes for any rows.
 
 from __future__ import annotations
 
+import atexit
 import copy
 import json
 import random
+import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 import laconic
 from laconic.data.demo import make_payments
 from laconic.export.model_file import ModelFileError, _digest, load
+from stress.run import FAILED, Part
 
 NASTY = [
     None, True, False, 0, 1, -1, 2, -0.5, 0.5, 1.5, 1e-320, 1e300, -1e308, 10**17, "", "x", "1.5",
@@ -60,25 +63,24 @@ def seeds() -> Iterator[dict[str, Any]]:
             yield json.loads(path.read_text())
 
 
-def places(content: Any) -> list[tuple[Any, Any]]:
-    """(container, key) of every part of a content."""
-    found: list[tuple[Any, Any]] = []
-    todo = [content]
-    while todo:
-        part = todo.pop()
-        items = part.items() if isinstance(part, dict) else enumerate(part)
-        for key, value in items:
-            found.append((part, key))
-            if isinstance(value, dict | list):
-                todo.append(value)
-    return found
+def place_in(content: dict[str, Any], draw: random.Random) -> tuple[Any, Any]:
+    """(container, key) of some part: down from the top, so that long lists do not take all."""
+    part: Any = content
+    while True:
+        key = draw.choice(list(part)) if isinstance(part, dict) else draw.randrange(len(part))
+        below = part[key]
+        if not below or not isinstance(below, dict | list) or draw.random() < 0.15:
+            return part, key
+        part = below
 
 
-def mutated(content: dict[str, Any], draw: random.Random) -> dict[str, Any]:
-    """A copy with one to three parts replaced, removed, repeated or exchanged."""
-    content = copy.deepcopy(content)
+def mutated(text: str, draw: random.Random) -> dict[str, Any]:
+    """The content with one to three parts replaced, removed, repeated or exchanged."""
+    content: dict[str, Any] = json.loads(text)
     for _ in range(draw.randint(1, 3)):
-        container, key = draw.choice(places(content))
+        if not content:
+            break
+        container, key = place_in(content, draw)
         what = draw.random()
         if what < 0.6:
             container[key] = copy.deepcopy(draw.choice(NASTY))
@@ -87,13 +89,13 @@ def mutated(content: dict[str, Any], draw: random.Random) -> dict[str, Any]:
         elif what < 0.85 and isinstance(container, list):
             container.insert(key, copy.deepcopy(container[key]))
         else:
-            other, place = draw.choice(places(content))
+            other, place = place_in(content, draw)
             container[key] = copy.deepcopy(other[place])
     content["digest"] = _digest(content)
     return content
 
 
-def outcome(content: dict[str, Any], path: Path) -> str:
+def came_of(content: dict[str, Any], path: Path) -> str:
     """What came of a file: "refused", "works", or the promise that it broke."""
     path.write_text(json.dumps(content))
     try:
@@ -128,17 +130,31 @@ def _tried(model: Any) -> str:
     return "works" if set(np.asarray(said).tolist()) <= allowed else "a decision that is no class"
 
 
-def search(n_files: int, seed: int = 0) -> Counter[str]:
-    """Outcomes of ``n_files`` mutated files."""
-    draw = random.Random(seed)
-    contents = list(seeds())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        return Counter(outcome(mutated(draw.choice(contents), draw), path) for _ in range(n_files))
+@lru_cache(maxsize=1)
+def _contents() -> list[str]:
+    return [json.dumps(content) for content in seeds()]
 
 
-if __name__ == "__main__":
-    import sys
+@lru_cache(maxsize=1)
+def _place() -> Path:
+    memory = Path("/dev/shm")  # a file system on disk takes most of the time
+    folder = tempfile.mkdtemp(prefix="laconic-", dir=memory if memory.is_dir() else None)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder) / "model.json"
 
-    for what, count in search(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000).most_common():
-        print(f"{count:8d}  {what}")
+
+def outcome(number: int) -> str:
+    """What came of the file of one number."""
+    draw = random.Random(number)
+    what = came_of(mutated(draw.choice(_contents()), draw), _place())
+    return what if what in ("refused", "works") else f"{FAILED}: {what}"[:160]
+
+
+PART = Part(
+    "model_files",
+    "files",
+    "refused with the place, or probabilities and decisions of its own classes",
+    outcome,
+    size=1_000_000,
+    quick=1_000,
+)

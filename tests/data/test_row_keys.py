@@ -83,3 +83,18 @@ def test_columns_that_differ_have_different_keys_and_copies_have_not():
     y = (tall[:, 0] > 0).astype(np.int64)
     found = content_keys(table(tall[:, [2, 0, 1]]), y)
     np.testing.assert_array_equal(found, content_keys(table(tall), y)[[2, 0, 1]])
+
+
+@pytest.mark.parametrize("useless", [1.0, 0.0, np.nan, "a", None])
+def test_a_column_that_says_nothing_changes_no_key(useless):
+    """Folds once moved, and with them every choice made on held-out rows."""
+    draw = np.random.default_rng(0)
+    X = pd.DataFrame(draw.normal(size=(60, 3)).round(1), columns=list("abc"))
+    y = draw.integers(0, 2, 60)
+
+    def keys(frame):
+        table = Schema.learn(frame).table
+        return row_keys(table, 3, content_keys(table, y))
+
+    np.testing.assert_array_equal(keys(X.assign(useless=useless)), keys(X))
+    assert (keys(X.assign(useless=y.astype(float))) != keys(X)).any()

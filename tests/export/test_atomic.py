@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from laconic.export.atomic import replacing, write_atomically
+from laconic.export.atomic import replacing, write_atomically, write_together
 
 unix = pytest.mark.skipif(os.name != "posix", reason="links, pipes and permissions of Unix")
 
@@ -78,3 +78,38 @@ def test_a_device_stays_a_device():
 def test_a_folder_is_refused_by_the_system(tmp_path):
     with pytest.raises(OSError, match=r"directory|denied"):
         write_atomically(tmp_path, "no")
+
+
+@unix
+def test_what_a_killed_run_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    path = tmp_path / "a[1].txt"
+    killed = tmp_path / f"{path.name}0_abcdef.partial"
+    killed.write_text("half")
+    own = tmp_path / f"{path.name}.partial"  # not a name of ours
+    own.write_text("the user's")
+    with replacing(path) as living:
+        living.write("first")
+        write_atomically(path, "second")
+        assert len(list(tmp_path.glob("*.partial"))) == 2
+    assert path.read_text() == "first"
+    assert {p.name for p in tmp_path.iterdir()} == {path.name, own.name}
+
+
+def test_texts_that_belong_together_change_together(tmp_path, monkeypatch):
+    first, second = tmp_path / "model.json", tmp_path / "report.html"
+    write_together({first: "old", second: "old"})
+    seen: list[dict[str, str]] = []
+    rename = os.replace
+
+    def watched(source: Path, target: Path) -> None:
+        seen.append({p.name: p.read_text() for p in (first, second) if p.exists()})
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", watched)
+    write_together({first: "new", second: "new"})
+    assert seen == [{"model.json": "old"}, {"model.json": "new"}]
+    assert first.read_text() == second.read_text() == "new"
+    with pytest.raises(UnicodeEncodeError):
+        write_together({first: "newer", second: "\ud800"})
+    assert first.read_text() == second.read_text() == "new"
+    assert {p.name for p in tmp_path.iterdir()} == {"model.json", "report.html"}

@@ -17,6 +17,7 @@ from laconic.linear.solvers.multinomial import solve_multinomial
 from laconic.linear.solvers.newton import solve_linear
 from laconic.linear.solvers.newton_cg import solve_linear_cg
 from laconic.linear.solvers.paper_newton import solve_paper
+from laconic.linear.solvers.scan import ScoredBlocks, Scorer, solve_scanned
 
 ZONES = [(0, 1), (0.048, 0.158), (0.4, 0.6), (0.2, 0.4), (0, 0.3), (0.3, 1), (0.9, 0.95)]
 
@@ -63,6 +64,26 @@ def test_agrees_with_a_conic_solver(kind, zone, C, intercept):
     # the conic solver is itself within about 1e-7 of the least value
     assert abs(found.value - value) <= 1e-6 * value
     assert found.value - value <= found.gap + 3e-7 * value
+
+
+@pytest.mark.parametrize("kind", ["grid", "duplicates"])
+@pytest.mark.parametrize("zone", ZONES[1:])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_scan_of_equal_rows_is_certified_as_in_memory(kind, zone, intercept):
+    """Many rows stand on one kink; by which side rounding puts them on they once had no gap."""
+    X, y, weight = draw_rows(hash_of(kind, zone), kind)
+    loss = TruncatedLogistic(*zone)
+    sides = np.array([-1.0, 1.0])
+    blocks = ScoredBlocks(
+        ArraySource(X, (y > 0).astype(int), weight, block_rows=64),
+        Scorer(loss, sides, np.ones(2)),
+        X.shape[1],
+    )
+    found = solve_scanned(blocks, fit_intercept=intercept, tol=1e-8)
+    best = solve_linear(ArraySource(X, y, weight), loss, C=1.0, fit_intercept=intercept, tol=1e-10)
+    assert found.converged
+    assert found.n_iter <= 10
+    assert found.value - best.value <= found.gap + 1e-12 * best.value
 
 
 def hash_of(kind, zone):

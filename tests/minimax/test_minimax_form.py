@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from laconic import DecisionClassifier, LaconicClassifier, MinimaxClassifier, load, save
 from laconic.data.tables.columns import Schema
 from laconic.export.model_file import ModelFileError, _digest
-from laconic.minimax.binning import Leaves, _distinct, _ranks, learn_leaves
+from laconic.minimax.binning import Leaves, _distinct, _ranks, _tree_features, learn_leaves
 from laconic.minimax.form import ProfileForm
 from laconic.minimax.profiles import ProfileIndex
 
@@ -99,7 +99,7 @@ def test_the_decision_layer_leaves_a_rule_that_decides_alone():
     with pytest.raises(ValueError, match="decides itself"):
         layer.predict(X, prior=0.3)
     with pytest.raises(ValueError, match="decides itself"):
-        DecisionClassifier(rule, reject_cost=0.1, prefit=True).fit(None, None).predict(X)
+        DecisionClassifier(rule, reject_cost=0.1, prefit=True).fit(None, None)
 
 
 def test_leaves_in_values_are_the_leaves_of_the_tree_on_ranks():
@@ -114,13 +114,14 @@ def test_leaves_in_values_are_the_leaves_of_the_tree_on_ranks():
         )
         widths = tuple(-1 if texts is None else len(texts) for texts in table.categories)
         tree = DecisionTreeClassifier(max_leaf_nodes=20, class_weight="balanced", random_state=1)
-        tree.fit(_ranks(table, steps, widths), codes, sample_weight=np.ones(len(y)))
+        _, order = _tree_features(table, codes, widths)
+        tree.fit(_ranks(table, steps, widths)[:, order], codes, sample_weight=np.ones(len(y)))
         found = learn_leaves(table, codes, np.ones(len(y)), 20, 1)
         fresh, _ = mixed(500, seed=100 + seed)
         fresh.loc[::13, "place"] = "Zagreb"
         fresh.loc[::17, "count"] = 2.5
         rows = schema_and_table.schema.apply(fresh)
-        leaf = tree.apply(_ranks(rows, steps, widths))
+        leaf = tree.apply(_ranks(rows, steps, widths)[:, order])
         own = found.codes(rows)[:, 0]
         pairs = set(zip(leaf.tolist(), own.tolist(), strict=True))
         assert len(pairs) == len(set(leaf)) == len(set(own))

@@ -37,7 +37,12 @@ MODELS = {
     "CG-Boost": CGBoostClassifier(KernelVoters(n_landmarks=4), C=10.0),
     "CB-Boost": CBBoostClassifier("linear", n_rounds=20),
 }
-REFUSALS = ("classes", "Every column is constant", "too large for the trees")
+REFUSALS = (
+    "classes",
+    "sample_weight adds up to",
+    "Every column is constant",
+    "too large for the trees",
+)
 
 
 def column(draw, n, others):

@@ -30,6 +30,8 @@ from laconic.core.contract import (
     numbers_of,
     read_numeric_training,
 )
+from laconic.data.row_keys import content_keys
+from laconic.data.tables.columns import Table
 
 
 @dataclass(frozen=True)
@@ -312,8 +314,10 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeansK:
         """Group the rows; ``y`` is ignored and a weight is a repetition."""
         rows = read_numeric_training(self, X, None, sample_weight, needs_y=False)
-        # distinct sorted rows: a weight is then a repetition to the last start
-        points, where = np.unique(rows.X, axis=0, return_inverse=True)
+        # distinct rows, sorted by columns in an order of their content: a weight is then a
+        # repetition, and neither the order of rows nor that of columns changes a start
+        order = self._content_order(rows.X)
+        points, where = np.unique(rows.X[:, order], axis=0, return_inverse=True)
         weight = np.bincount(where.ravel(), rows.weight).astype(np.float64)
         given = 0 if self.random_state is None else self.random_state
         seed = int(check_random_state(given).randint(np.iinfo(np.int32).max))
@@ -329,13 +333,18 @@ class KMeansK(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, T
         self.k_values_ = path.k_values
         self.distortion_path_ = path.distortion
         self.criterion_path_ = criterion
-        self.centers_path_ = path.centers
-        self.cluster_centers_ = path.centers[self.k_ - 1]
+        self.centers_path_ = tuple(centers[:, np.argsort(order)] for centers in path.centers)
+        self.cluster_centers_ = self.centers_path_[self.k_ - 1]
         self.inertia_ = float(path.distortion[self.k_ - 1])
         self.n_iter_ = path.n_iter[self.k_ - 1]
         self.labels_ = self.predict(X)
         self._n_features_out = self.k_
         return self
+
+    def _content_order(self, X: Floats) -> Ints:
+        schema = self.schema_
+        table = Table(schema.names, schema.kinds, schema.categories, matrix=X)
+        return np.argsort(content_keys(table, np.zeros(len(X), dtype=np.int64)), kind="stable")
 
     def predict(self, X: Any) -> Ints:
         """Nearest centre of each row."""

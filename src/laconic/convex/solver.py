@@ -37,10 +37,19 @@ from laconic.convex.tuning import (
     SECANT_STEPS,
     SMALL_TABLE,
 )
-from laconic.core.losses import HuberError, Scores, SquaredError, SquaredLoss
+from laconic.core.gray_zone import TruncatedMultinomial
+from laconic.core.losses import (
+    AbsoluteError,
+    HingeLoss,
+    HuberError,
+    Scores,
+    SquaredError,
+    SquaredLoss,
+)
 from laconic.core.protocol import ScoreLoss, fenchel_young
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block, Source
+from laconic.linear.solvers.multinomial import solve_multinomial
 from laconic.linear.solvers.newton import solve_linear
 from laconic.linear.solvers.rows import dense
 
@@ -69,7 +78,7 @@ def solve_certified(
         # one Newton step is exact from anywhere: no rehearsal on fewer rows
         start = np.zeros(next(iter(source.map(lambda block: block.X.shape[1]))) + 1)
     runs = _Runs(source, loss, C, fit_intercept, tol, max_iter)
-    return _judged(runs.polished(runs.repeated(start)), source, loss, C, tol)
+    return _judged(runs.centred(runs.polished(runs.repeated(start))), source, loss, C, tol)
 
 
 def _judged(found: Solution, source: Source, loss: ScoreLoss, C: float, tol: float) -> Solution:
@@ -148,6 +157,48 @@ class _Runs:
             return best
         closer = self.run(best.point, 1e-15, POLISHING_STEPS, best.n_iter)
         return replace(closer, why_stopped="gap") if closer.gap < best.gap else best
+
+    def centred(self, best: Solution) -> Solution:
+        """The middle intercept where several are best, as for a median of two numbers.
+
+        Else it would be the one that the order of the rows leads to.
+        """
+        flat = isinstance(self.loss, HingeLoss | AbsoluteError)
+        if not best.converged or not self.fit_intercept or not flat:
+            return best
+        b = _middle_intercept(self.source, self.loss, best.point)
+        if b == best.point[-1]:
+            return best
+        point = np.append(best.point[:-1], b)
+        dual = best.details["dual"]
+        value, gap = linear_gap(self.source, self.loss, self.C, point, dual)
+        # moved by rounding onto another piece of the loss: stay
+        if value > best.value * (1.0 + 1e-12):
+            return best
+        return replace(best, point=point, value=value, gap=gap)
+
+
+def _middle_intercept(source: Source, loss: ScoreLoss, point: Floats) -> float:
+    """The middle of the best intercepts for these coefficients, of a loss of straight pieces."""
+    w, b = point[:-1], float(point[-1])
+
+    def part(block: Block) -> tuple[Floats, ...]:
+        y = np.asarray(block.y, dtype=np.float64)
+        kink = loss.kink(y)
+        s = np.ones(len(block)) if block.weight is None else block.weight
+        return kink.position - np.asarray(block.X @ w), s * kink.low, s * kink.high
+
+    breaks, low, high = (np.concatenate(p) for p in zip(*source.map(part), strict=True))
+    order = np.argsort(breaks)
+    breaks, jump = breaks[order], (high - low)[order]
+    slopes = low.sum() + np.concatenate([[0.0], np.cumsum(jump)])  # left of each break, then right
+    flat = np.flatnonzero(np.abs(slopes) <= 1e-12 * np.abs(jump).sum())
+    flat = flat[(flat > 0) & (flat < len(breaks))]
+    if not len(flat):
+        return b
+    first, last = breaks[flat[0] - 1], breaks[flat[-1]]
+    near = 1e-9 * (1.0 + abs(b))
+    return float(first / 2 + last / 2) if first - near <= b <= last + near else b
 
 
 @dataclass(frozen=True)
@@ -429,7 +480,8 @@ def solve_joint_logistic(
         gap = C sum_i s_i KL(A_i || softmax(F_i)) + |W - W_A|^2 / 2  >=  P - P*.
 
     scikit-learn's stopping rules are not a bound on the objective: its optimiser is started again
-    from where it stopped, with a smaller tolerance, until ``gap <= tol * value``.
+    from where it stopped, with a smaller tolerance, until ``gap <= tol * value``. Where it does not
+    get there (columns of very different size), the multinomial Newton method goes on.
     """
     problem = _Joint(ArraySource(X, y, weight), C, fit_intercept, int(y.max()) + 1)
     engine = LogisticRegression(
@@ -442,12 +494,16 @@ def solve_joint_logistic(
     if start is not None:
         engine.coef_, engine.intercept_ = start[:, :-1].copy(), start[:, -1].copy()
         engine.classes_ = np.arange(problem.n_classes)
-    best, n_iter = (np.zeros(0), np.inf, np.inf), 0
+    nowhere = np.zeros((problem.n_classes, X.shape[1] + 1))
+    best, n_iter = (nowhere, *problem.certify(nowhere)), 0
     why: WhyStopped = "max_iter"
     gradient_tol = 1e-3
     for _ in range(8):
         point = _run(engine, X, y, weight, gradient_tol)
         n_iter += int(np.max(engine.n_iter_))
+        if not np.isfinite(point).all():
+            why = "stalled"
+            break
         value, gap = problem.certify(point)
         if gap < best[2]:
             best = (point, value, gap)
@@ -459,6 +515,17 @@ def solve_joint_logistic(
         gradient_tol /= 30.0
     else:
         why = "stalled"
+    if why == "stalled":
+        own = solve_multinomial(
+            problem.source, TruncatedMultinomial((1.0,) * problem.n_classes), C=C,
+            fit_intercept=fit_intercept, tol=tol, max_iter=max_iter, start=best[0],
+        )  # fmt: skip
+        if own.gap < best[2]:
+            best, n_iter, why = (
+                (own.point, own.value, own.gap),
+                n_iter + own.n_iter,
+                own.why_stopped,
+            )
     return Solution(best[0], best[1], best[2], n_iter, why)
 
 

@@ -320,6 +320,13 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
         )
         if not weight.any():
             raise ValueError("Sample weights must contain at least one non-zero number.")
+        with np.errstate(over="ignore"):
+            total = float(weight.sum())
+        if total > LARGEST:
+            raise ValueError(
+                f"sample_weight adds up to {total:.3g}; a weight of 2 means two rows, so divide "
+                "sample_weight by its mean."
+            )
         return weight
 
 

@@ -3,8 +3,8 @@
 The key of a row is the sum over columns of a mixed hash of (name of the column, value), so it
 depends neither on the other rows, nor on the order of the columns, nor on the library or the float
 type that held a value. Equal rows have equal keys. Zeros count for nothing, which makes sparse and
-dense rows agree. Columns of an array have no names: :func:`content_keys` tells them apart by what
-they hold.
+dense rows agree, and so do columns that say nothing. Columns of an array have no names:
+:func:`content_keys` tells them apart by what they hold.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from laconic.data.tables.columns import Table
 
 _MOST_ROWS = 4_096
 """Distinct rows that tell the columns of an array apart; more would only take longer."""
+_ALIKE, _NOTHING = np.uint64(0), np.uint64(2**64 - 1)
+"""Keys of columns that are not yet told apart, and of one that says nothing."""
 _MOST_CELLS = 2**16
 """Cells of an array that are hashed in one go, so that temporaries stay in the cache."""
 
@@ -54,7 +56,9 @@ def content_keys(table: Table, y: Ints) -> Keys:
     Rows get a key that no column order changes, columns the sum of the keys of (row, class, cell),
     and again with rows keyed by those columns: columns that are alike after two rounds (colour
     refinement) may be swapped without changing what there is to learn. Rows with the least keys
-    stand for all of many rows; a row that comes twice counts once, as a weight of two does.
+    stand for all of many rows; a row that comes twice counts once, as a weight of two does. Columns
+    whose cells are all equal say nothing: with them or without them rows have the same keys. (Not
+    beyond ``_MOST_ROWS`` different rows, where a scan could not tell.)
 
     >>> from laconic.data.tables.columns import Schema
     >>> rows, y = np.array([[1.0, 2.0], [3.0, 1.0], [2.0, 5.0]]), np.array([0, 1, 1])
@@ -62,15 +66,30 @@ def content_keys(table: Table, y: Ints) -> Keys:
     >>> bool((one == other[::-1]).all())
     True
     """
-    alike = np.zeros(len(table.names), dtype=np.uint64)
     some = least_rows(table)
     table, classes = table[some], _mixed(y[some].astype(np.uint64) + np.uint64(1))
     _, first = np.unique(_totals(table, name_keys(table.names)) ^ classes, return_index=True)
     table, classes = table[first], classes[first]
-    columns = alike
+    says = np.where(_constant(table), _NOTHING, _ALIKE)
+    columns = says
     for _ in range(2):
-        columns = _sums_by_column(table, _totals(table, columns) + classes)
+        found = _sums_by_column(table, _totals(table, columns) + classes)
+        columns = np.where(says == _NOTHING, _NOTHING, found)
     return columns
+
+
+def _constant(table: Table) -> NDArray[np.bool_]:
+    """Columns whose cells are all equal, where the rows are few enough to know."""
+    if table.n_rows >= _MOST_ROWS or not table.n_rows:
+        return np.zeros(len(table.names), dtype=bool)
+    if table.is_sparse:
+        matrix = table.matrix().tocsc()
+        low, high = (np.asarray(end(axis=0).todense()).ravel() for end in (matrix.min, matrix.max))
+        return np.asarray(low == high)
+    columns = (table.column(j) for j in range(len(table.names)))
+    return np.array(
+        [len(np.unique(cells[:2])) < 2 and len(np.unique(cells)) < 2 for cells in columns]
+    )
 
 
 def least_rows(table: Table) -> Ints:
@@ -80,7 +99,7 @@ def least_rows(table: Table) -> Ints:
     """
     if not table.n_rows:
         return np.empty(0, dtype=np.int64)
-    least = _totals(table, np.zeros(len(table.names), dtype=np.uint64))
+    least = _totals(table, np.full(len(table.names), _ALIKE))
     ordered = np.sort(least)
     distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     return np.flatnonzero(least <= distinct[min(_MOST_ROWS, len(distinct)) - 1])
@@ -117,10 +136,10 @@ def _totals(table: Table, columns: Keys) -> Keys:
 
 def _sums_by_column(table: Table, rows: Keys) -> Keys:
     """Sum over each column of the keys of its cells, each mixed with the key of its row."""
-    alike = np.zeros(len(table.names), dtype=np.uint64)
+    alike = np.full(len(table.names), _ALIKE)
     if table.is_sparse:
         matrix = table.matrix().tocsc()
-        cells = number_keys(matrix.data.astype(np.float64), np.uint64(0))
+        cells = number_keys(matrix.data.astype(np.float64), _ALIKE)
         found = np.where(cells == 0, cells, _mixed(cells ^ rows[matrix.indices]))
         return _segment_sums(found, matrix.indptr)
     total = np.zeros_like(alike)
@@ -231,13 +250,14 @@ def _cell_keys(values: NDArray[Any], column: np.uint64, texts: tuple[str, ...] |
     # the texts, not their codes: a code depends on the other categories of the training rows;
     # MISSING and UNSEEN, -1 and -2, find the two last entries
     known = np.array([*map(text_key, texts), 2, 1], dtype=np.uint64)
-    return _mixed(known[values] ^ column)
+    return _mixed(known[values] ^ column) * np.uint64(column != _NOTHING)
 
 
 def number_keys(values: NDArray[np.float64], columns: Any) -> Keys:
-    """Keys of numbers in some columns; zero has none."""
+    """Keys of numbers in some columns; zero has none, nor has a column that says nothing."""
     bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
-    return np.where(values == 0, np.uint64(0), _mixed(bits ^ columns))
+    nothing = (values == 0) | (columns == _NOTHING)
+    return np.where(nothing, np.uint64(0), _mixed(bits ^ columns))
 
 
 def _mixed(bits: Keys) -> Keys:

@@ -179,7 +179,8 @@ class ArraySource:
     def blocks(self, columns: Sequence[int] | None = None) -> Iterator[Block]:
         for index, start in enumerate(range(0, self._n_rows, self.block_rows)):
             stop = min(start + self.block_rows, self._n_rows)
-            X = self.X[start:stop]
+            # a slice of a CSR matrix is a copy, even of all its rows
+            X = self.X if stop - start == self._n_rows else self.X[start:stop]
             yield Block(
                 index,
                 start,

@@ -320,6 +320,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
 
     def hold(self, found: Guaranteed) -> None:
         """Decide by a rule that holds promises from now on."""
+        self._refuse_to_weigh(found)
         self.guaranteed_ = found
         if isinstance(found, GuaranteedThreshold):
             place = self.classes_.tolist().index(self.positive_)
@@ -385,7 +386,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         """
         check_is_fitted(self, "estimator_")
         if getattr(self.estimator_, "decides", False):
-            return self._own_decisions(X, costs, prior)
+            self._refuse_to_weigh(costs, prior)
+            return np.asarray(self.estimator_.predict(X))
         if self.guaranteed_ is not None and (costs is not None or prior is not None):
             raise ValueError(
                 "costs and prior of one call would break the guarantee of this model; fit it for "
@@ -432,16 +434,15 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         mean = np.array([average[name] for name in why.names], dtype=np.float64)
         return replace(why, average=mean.reshape(why.contributions.shape[1:]))
 
-    def _own_decisions(self, X: Any, costs: Any, prior: Any) -> NDArray[Any]:
-        """Of a rule that decides itself, such as a minimax rule: nothing is left to weigh."""
-        given = (costs, prior, self.prior, self.reject_cost, self.guaranteed_)
-        if any(value is not None for value in given):
+    def _refuse_to_weigh(self, *given: Any) -> None:
+        """A rule that decides itself, such as a minimax rule, leaves nothing to weigh."""
+        decides = getattr(self.estimator_, "decides", False)
+        if decides and any(value is not None for value in given):
             raise ValueError(
                 f"{type(self.estimator_).__name__} decides itself, and its probabilities are those "
                 "of its decisions: costs, prior, reject_cost and guarantees of the decision layer"
                 " do not apply."
             )
-        return np.asarray(self.estimator_.predict(X))
 
     def _read_labels(self, y: Any) -> NDArray[Any] | None:
         if y is None:
@@ -482,6 +483,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         ):
             raise ValueError(f"reject_cost must be a finite number, got {self.reject_cost!r}.")
         self.reject_label_ = self._chosen_reject_label()
+        self._refuse_to_weigh(self.prior, self.reject_cost)
 
     def _chosen_reject_label(self) -> Any:
         label = self.reject_label

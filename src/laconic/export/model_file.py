@@ -110,6 +110,13 @@ def save(
     >>> bool((load(path).predict_proba(X) == model.predict_proba(X)).all())
     True
     """
+    write_atomically(path, as_text(model_content(model, summary=summary, reference=reference)))
+
+
+def model_content(
+    model: Any, *, summary: Mapping[str, Any] | None = None, reference: Reference | None = None
+) -> dict[str, Any]:
+    """What :func:`save` writes, as plain numbers, texts, lists and mappings."""
     decision = _decision_of(model)
     inner = decision.estimator_
     form = saved_form(inner)
@@ -154,7 +161,7 @@ def save(
     if reference is not None:
         content["reference"] = reference.to_dict()
     content["digest"] = _digest(content)
-    write_atomically(path, _readable(content))
+    return content
 
 
 def _plain_costs(given: Any) -> dict[str, Any]:
@@ -271,7 +278,7 @@ def _certificates(model: Any) -> dict[str, float]:
     return found
 
 
-def _readable(content: Mapping[str, Any]) -> str:
+def as_text(content: Mapping[str, Any]) -> str:
     """One line for each entry, each column and each term: short, and easy to compare."""
     lines = []
     for key, value in content.items():
@@ -374,7 +381,7 @@ def adopt(path: str | Path, out: str | Path, *, prior: Any) -> None:
         content["reference"] = {**content["reference"], "decisions": decided.tolist()}
     content["digest"] = _digest(content)
     _rebuild(content, Path(out).name)
-    write_atomically(out, _readable(content))
+    write_atomically(out, as_text(content))
 
 
 def _check_entries(content: Mapping[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,8 +25,8 @@ from laconic.data.tables.text import TextFormat, csv_rows, header_of
 from laconic.decide.costs import expected_cost
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.reference import Reference, reference_of
-from laconic.export.atomic import write_atomically
-from laconic.export.model_file import save
+from laconic.export.atomic import write_together
+from laconic.export.model_file import as_text, model_content
 from laconic.job.rows import JobRows
 from laconic.linear.plain import PlainLogisticRegression
 from laconic.reporting.business import read_volume
@@ -283,13 +284,13 @@ def written(
     title: str,
     reference: Reference | None = None,
 ) -> JobResult:
-    """Write ``model.json`` and ``report.html``."""
+    """Write ``model.json`` and ``report.html``, which names the digest of the model it is about."""
     report_step("writing", 0.99)
     kept = compact(summary) | {"target": options.target}
-    save(model, out / "model.json", summary=kept, reference=reference)
+    content = model_content(model, summary=kept, reference=reference)
     shown = named_classes(summary, options.target)
-    page = to_html(shown, title=title, language=options.language)
-    write_atomically(out / "report.html", page)
+    page = to_html(shown, title=title, language=options.language, digest=content["digest"])
+    write_together({out / "model.json": as_text(content), out / "report.html": page})
     return JobResult(
         model, summary, shown, problem.positive, out / "model.json", out / "report.html"
     )
@@ -328,8 +329,8 @@ def writable(folder: Path) -> Iterator[None]:
     """Make the folder and try to write in it before a long fit; a failed job leaves no folder."""
     there = folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / ".laconic", "")
-    (folder / ".laconic").unlink()
+    with tempfile.TemporaryFile(dir=folder):
+        pass
     try:
         yield
     except BaseException:

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
 from laconic.kernel.kernels import KernelRows, scores_of
 from laconic.kernel.low_rank import find_span
-from laconic.kernel.newton import Move, Point, anneal, descend
+from laconic.kernel.newton import Move, Point, anneal, descend, sturdy_factor
 from laconic.kernel.rounded import LossRows, Rounded
 from laconic.kernel.tuning import (
     BLOCK_ROUNDS,
@@ -111,7 +111,8 @@ class GramSpace:
         With D = 1 / curvature and the straight rows' part q of the scores,
         (K + D) beta + b = z - D slope - q on the curved rows, and the sum of all beta is zero.
         """
-        curved = np.flatnonzero(rounded.curvature)
+        # less has no inverse that can be reckoned with: as good as straight
+        curved = np.flatnonzero(rounded.curvature > 1e-150)
         beta = -rounded.slope
         beta[curved] = 0.0
         straight = float(beta.sum())
@@ -141,7 +142,7 @@ class GramSpace:
         if whole is not None and len(curved) <= FACTOR_UP_TO:
             M = whole[np.ix_(curved, curved)]
             M[np.diag_indices_from(M)] += D
-            factor = cho_factor(M, lower=True, overwrite_a=True, check_finite=False)
+            factor = sturdy_factor(M)
             found = cho_solve(factor, np.column_stack([right, ones]), check_finite=False)
             return found[:, 0], found[:, 1]
         precondition = self._preconditioner(curved, D)
@@ -173,7 +174,7 @@ class GramSpace:
         scaled = F * inverse[:, None]
         inner = F.T @ scaled
         inner[np.diag_indices_from(inner)] += 1.0
-        factor = cho_factor(inner, lower=True, overwrite_a=True, check_finite=False)
+        factor = sturdy_factor(inner)
 
         def apply(v: Floats) -> Floats:
             inside = cho_solve(factor, scaled.T @ v, check_finite=False)

@@ -19,6 +19,7 @@ from laconic.core.contract import Training, numbers_of
 from laconic.core.folds import seed_of
 from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
+from laconic.data.source import one_blas_thread
 from laconic.kernel.kernels import Kernel, KernelRows
 from laconic.kernel.low_rank import find_span, landmark_span, solve_span
 from laconic.kernel.rounded import LossRows
@@ -34,6 +35,8 @@ from laconic.kernel.tuning import (
     WIDEST_BASIS,
 )
 
+LARGEST_VALUE = 1e150
+"""Kernel values above this overflow when they are squared."""
 _NOT_CONVEX = (
     "The kernel is not positive semi-definite on the training rows, so that the problem is not "
     "convex; use another kernel, or add a multiple of the identity."
@@ -212,6 +215,11 @@ class KernelProblem:
         kernel = Kernel(name, gamma, int(model.degree), float(model.coef0), function)
         if function is not None:
             kernel.between(table[:2], table[: min(3, table.shape[0])])  # speaks up early
+        elif not float(kernel.diagonal(table).max(initial=0.0)) < LARGEST_VALUE:
+            raise ValueError(
+                f"kernel={name!r} has values above {LARGEST_VALUE:g} on the training rows; scale "
+                "X, for instance with StandardScaler."
+            )
         return cls(kernel, table, KernelRows(kernel, table))
 
 
@@ -313,15 +321,16 @@ def fit_rows(
     """All functions of the kernel; ``max_iter`` is the model's unless given."""
     most = int(model.max_iter) if max_iter is None else int(max_iter)
     try:
-        fits = tuple(
-            solve_kernel(
-                problem.rows, loss, target, weight, C=float(model.C),
-                fit_intercept=bool(getattr(model, "fit_intercept", True)), tol=float(model.tol),
-                max_iter=most, solver=getattr(model, "solver", "auto"),
-                cache_mb=float(model.cache_size),
-            )
-            for target in targets
-        )  # fmt: skip
+        with one_blas_thread():  # the same bits whatever the number of threads
+            fits = tuple(
+                solve_kernel(
+                    problem.rows, loss, target, weight, C=float(model.C),
+                    fit_intercept=bool(getattr(model, "fit_intercept", True)),
+                    tol=float(model.tol), max_iter=most, solver=getattr(model, "solver", "auto"),
+                    cache_mb=float(model.cache_size),
+                )
+                for target in targets
+            )  # fmt: skip
     except np.linalg.LinAlgError as error:
         raise ValueError(_NOT_CONVEX) from error
     return KernelFits(problem, fits)

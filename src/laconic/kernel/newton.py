@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from laconic._typing import Floats, Ints
 from laconic.core.solution import Solution, WhyStopped
@@ -172,7 +172,13 @@ class FeatureSpace:
     def move(self, point: Point, rounded: Rounded, ease: float) -> Move:
         H, border, total = self._hessian(rounded.curvature)
         gradient = point.coef + self.pull(rounded.slope)
-        factor = cho_factor(H, lower=True, check_finite=False)
+        try:
+            factor = sturdy_factor(H)
+        except LinAlgError:
+            # what was taken away again has left rounding behind: from the beginning
+            self._curvature = np.zeros(0)
+            H, border, total = self._hessian(rounded.curvature)
+            factor = sturdy_factor(H)
         dw = -cho_solve(factor, gradient, check_finite=False)
         db = 0.0
         if self.fit_intercept:
@@ -183,6 +189,21 @@ class FeatureSpace:
         coef = self._turned(dw).astype(self.features.dtype)
         dz = np.asarray(self.features @ coef, dtype=np.float64) + db
         return Move(dw, db, dz, float(point.coef @ dw), float(dw @ dw))
+
+
+def sturdy_factor(M: Floats) -> Any:
+    """Cholesky's factor; a matrix that only rounding makes indefinite is lifted by as much.
+
+    What is lifted more than 1e-10 of its diagonal is indefinite, and said to be so.
+    """
+    lift = 1e-14 * np.diag(M)
+    for _ in range(4):
+        try:
+            return cho_factor(M, lower=True, check_finite=False)
+        except LinAlgError:
+            M = M + np.diag(lift)
+            lift = 30.0 * lift
+    return cho_factor(M, lower=True, check_finite=False)
 
 
 def line_search(

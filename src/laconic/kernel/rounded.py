@@ -15,7 +15,7 @@ import numpy as np
 from laconic._typing import Floats, Ints, Mask
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.protocol import ScoreLoss, fenchel_young
-from laconic.linear.solvers.rows import best_constant
+from laconic.linear.solvers.rows import best_constant, no_less_than_tiny
 
 
 @dataclass
@@ -33,7 +33,7 @@ class LossRows:
     def __init__(self, loss: ScoreLoss, y: Floats, weight: Floats) -> None:
         self.loss = loss
         self.y = np.ascontiguousarray(y, dtype=np.float64)
-        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
+        self.weight = np.ascontiguousarray(no_less_than_tiny(weight), dtype=np.float64)
         self._positions = loss.positions if isinstance(loss, TruncatedLogistic) else (0.0, 0.0)
         kink = loss.kink(self.y)
         self.has_kink: Mask = np.isfinite(kink.position) & (kink.high > kink.low)

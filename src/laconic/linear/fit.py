@@ -14,8 +14,8 @@ from scipy.sparse import issparse
 from laconic._typing import Floats
 from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
 from laconic.core.solution import Solution
-from laconic.data.source import ArraySource, Source
-from laconic.linear.tuning import WIDEST_DENSE, WIDEST_SPARSE
+from laconic.data.source import ArraySource, Source, one_blas_thread
+from laconic.linear.tuning import FAR_FROM_ZERO, FAR_TO_WIDE, WIDEST_DENSE, WIDEST_SPARSE
 
 
 @dataclass(frozen=True)
@@ -64,23 +64,59 @@ def joint(multi_class: str, zone: Any, solver: str) -> bool:
     return tuple(zone) == (0.0, 1.0)
 
 
+def _far_from_zero(task: Task) -> Floats | None:
+    """The middle of columns that lie further from zero than they are wide, zero for the others.
+
+    With an intercept the problem is the same on columns moved there, b apart, and its Hessian is
+    not singular to rounding. A constant column becomes zero exactly.
+    """
+    if not task.fit_intercept or issparse(task.X):
+        return None
+    mean = np.full(len(task.y), 1.0 / len(task.y)) @ task.X
+    far = np.flatnonzero(np.abs(mean) > FAR_FROM_ZERO)
+    low, high = task.X[:, far].min(axis=0), task.X[:, far].max(axis=0)
+    narrow = np.abs(mean[far]) > FAR_TO_WIDE * (high - low)
+    if not narrow.any():
+        return None
+    shift = np.zeros(len(mean))
+    shift[far] = np.where(narrow, 0.5 * low + 0.5 * high, 0.0)
+    return shift
+
+
+def _solved(
+    solve: Any, task: Task, y: NDArray[Any], loss: Any, start: Floats | None
+) -> tuple[Solution, Floats]:
+    """What a solver finds, and its point (w, b) for the rows as they are given."""
+    shift = _far_from_zero(task)
+    X = task.X if shift is None else task.X - shift
+    if shift is not None and start is not None:
+        start = np.array(start)
+        start[..., -1] += start[..., :-1] @ shift
+    with one_blas_thread():  # the same bits whatever the number of threads
+        found: Solution = solve(
+            ArraySource(X, y, task.weight),
+            loss,
+            C=task.C,
+            fit_intercept=task.fit_intercept,
+            tol=task.tol,
+            max_iter=task.max_iter,
+            start=start,
+        )
+    point = found.point.copy()
+    if shift is not None:
+        point[..., -1] -= point[..., :-1] @ shift
+    return found, point
+
+
 def fit_binary(task: Task, loss: TruncatedLogistic, start: Floats | None = None) -> Fit:
     """Class 1 against class 0."""
     target = np.where(task.y > 0, 1.0, -1.0)
-    found = _linear_solver(task)(
-        ArraySource(task.X, target, task.weight),
-        loss,
-        C=task.C,
-        fit_intercept=task.fit_intercept,
-        tol=task.tol,
-        max_iter=task.max_iter,
-        start=start,
-    )
+    found, point = _solved(_linear_solver(task), task, target, loss, start)
     parts = loss.partition(found.details["scores"], target, found.details["on_kink"])
     dual = -task.C * task.weight * found.details["dual"]
     return Fit(
-        found.point[None, :-1].copy(),
-        found.point[-1:].copy(),
+        point[None, :-1].copy(),
+        point[-1:].copy(),
         found.value,
         found.gap,
         np.array([max(found.n_iter, 1)]),
@@ -126,21 +162,13 @@ def fit_multinomial(task: Task, loss: TruncatedMultinomial, start: Floats | None
             f"{2 * WIDEST_DENSE} coefficients (here {width}, solver={task.solver!r}); use "
             "multi_class='ovr'."
         )
-    found = solve_multinomial(
-        ArraySource(task.X, task.y, task.weight),
-        loss,
-        C=task.C,
-        fit_intercept=task.fit_intercept,
-        tol=task.tol,
-        max_iter=task.max_iter,
-        start=start,
-    )
+    found, point = _solved(solve_multinomial, task, task.y, loss, start)
     scores, share, on_kink = (found.details[key] for key in ("scores", "share", "on_kink"))
     slope = TruncatedMultinomial((1.0,) * len(loss.caps)).slope(scores, task.y)
     parts = np.where(on_kink, 1, np.where(share > 0, 2, 0)).astype(np.int8)
     return Fit(
-        found.point[:, :-1].copy(),
-        found.point[:, -1].copy(),
+        point[:, :-1].copy(),
+        point[:, -1].copy(),
         found.value,
         found.gap,
         np.array([max(found.n_iter, 1)]),

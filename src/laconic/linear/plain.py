@@ -12,7 +12,6 @@ from laconic.core.contract import Interval, Training, fit_context
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
 from laconic.core.links import Link
-from laconic.data.source import one_blas_thread
 from laconic.linear.design import design, design_form, in_own_units, linear_columns
 from laconic.linear.fit import Fit, Task, fit_binary, fit_multinomial, stacked
 
@@ -92,8 +91,7 @@ class PlainLogisticRegression(FormPrediction):
         """
         rows = self._read_training(X, y, sample_weight)
         self.columns_ = linear_columns(rows.table, rows.weight)
-        with one_blas_thread():  # the same bits whatever the number of threads
-            fit = self._weigh(rows)
+        fit = self._weigh(rows)
         for solution in fit.solutions:
             solution.warn_if_short(type(self).__name__, "raise max_iter or tol, or lower C")
         self.objective_, self.duality_gap_ = float(fit.objective), float(fit.gap)

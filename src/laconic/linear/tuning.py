@@ -24,8 +24,14 @@ SWEEPS, EXCHANGES = (20, 40, 80), 10
 """Sweeps of coordinate descent and exchanges of the active set before the kink QP turns to the
 interior point; gray-zone benchmark."""
 
+FAR_FROM_ZERO, FAR_TO_WIDE = 1e5, 1e3
+"""Columns are centred when their mean exceeds this and so many times their width: 1e12 plus noise
+of one made the Hessian singular to rounding, 1e5 does not; by convention."""
 WIDEST_DENSE, WIDEST_SPARSE = 2_000, 500
 """Above this many columns (dense, CSR) a d x d Hessian is not formed; gray-zone benchmark."""
+LAST_STEPS = 2
+"""Newton steps after the certificate is reached: one left equal problems 1e-8 apart where rows
+stand on kinks, two do not (scikit-learn's check that a weight is a repetition)."""
 MOST_IN_ONE_MATRIX = 500
 """Coefficients up to which a multinomial likelihood without kinks is solved with its Hessian in
 memory; by convention, as above."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.convex.kmeans import kmeans_1d
+from laconic.data.row_keys import content_keys
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.data.value_tables import NumericTable
@@ -249,15 +250,21 @@ class Clusters:
 
 
 def learn_clusters(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: int) -> Clusters:
-    """k-means on standardised columns; equal rows are one point with their summed weight."""
+    """k-means on standardised columns; equal rows are one point with their summed weight.
+
+    Columns stand in an order of their content, so that no start depends on how they came.
+    """
     from sklearn.cluster import KMeans
 
     embed = _Embedding.learn(table, weight)
-    points, where = np.unique(embed(table), axis=0, return_inverse=True)
+    columns = zip(embed.widths, embed.flagged, strict=True)
+    owner = np.repeat(np.arange(len(table.names)), [width or 1 + flag for width, flag in columns])
+    order = np.argsort(content_keys(table, y)[owner], kind="stable")
+    points, where = np.unique(embed(table)[:, order], axis=0, return_inverse=True)
     mass = np.bincount(where.ravel(), weight)
     count = min(n_profiles, len(points))
     found = KMeans(count, n_init=1, random_state=seed).fit(points, sample_weight=mass)
-    return Clusters(embed, found.cluster_centers_)
+    return Clusters(embed, found.cluster_centers_[:, np.argsort(order)])
 
 
 @dataclass(frozen=True)
@@ -341,6 +348,18 @@ class Leaves:
         return found
 
 
+def _tree_features(
+    table: Table, y: Ints, widths: tuple[int, ...]
+) -> tuple[list[tuple[int, int]], Ints]:
+    """(column, category code or -1) of each feature of the tree, and their places in ``_ranks``.
+
+    Of two equal splits the tree takes one by its seed, so they stand in an order of their content.
+    """
+    all_ = [(j, code) for j, n in enumerate(widths) for code in (range(n) if n >= 0 else (-1,))]
+    order = np.argsort(content_keys(table, y)[[j for j, _ in all_]], kind="stable")
+    return [all_[place] for place in order], order
+
+
 def learn_leaves(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: int) -> Leaves:
     """A tree grown best split first, its classes weighted alike so that rare ones get leaves.
 
@@ -356,10 +375,10 @@ def learn_leaves(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: i
         for j, kind in enumerate(table.kinds)
     )
     widths = tuple(-1 if texts is None else len(texts) for texts in table.categories)
+    features, order = _tree_features(table, y, widths)
     grown = DecisionTreeClassifier(
         max_leaf_nodes=n_profiles, class_weight="balanced", random_state=seed
-    ).fit(_ranks(table, steps, widths), y, sample_weight=weight)
-    features = [(j, code) for j, n in enumerate(widths) for code in (range(n) if n >= 0 else (-1,))]
+    ).fit(_ranks(table, steps, widths)[:, order], y, sample_weight=weight)
     tree = grown.tree_
     inner = tree.children_left >= 0
     column, code = np.full(len(inner), -1), np.full(len(inner), -1)

@@ -39,13 +39,14 @@ _PAGE_KEYS = (
 )
 
 
-def to_html(summary: dict[str, Any], *, title: str, language: str = "en") -> str:
+def to_html(summary: dict[str, Any], *, title: str, language: str = "en", digest: str = "") -> str:
     """One self-contained page: its policy lets nothing in or out, and names are only texts."""
     said = Sentences(summary, language)
     css, script = page_style(), _script()
     values = _context(said) | {
         "title": clipped(title, 300),
         "language": language,
+        "digest": digest,
         "css": Markup(css),
         "curves": section(summary, language),
         "script": Markup(script),

@@ -118,17 +118,20 @@ class KinkNewton(ABC, Generic[P, A]):
         place = self._begin(start)
         trace: list[float] = []
         why: WhyStopped = "max_iter"
-        n_iter = stuck = 0
+        n_iter = stuck = idle = 0
+        before = np.nan
         while True:
             model = self._model(place)
             trace.append(self._certify(place, model.by_sign, tol))
             if self._proved(place, tol):
                 why = "gap"
                 break
-            if n_iter == self.max_iter or stuck > 8:
-                why = "stalled" if stuck > 8 else "max_iter"
+            idle = idle + 1 if before - place.value <= 1e-14 * abs(before) else 0
+            if n_iter == self.max_iter or stuck > 8 or idle > 40:
+                why = "max_iter" if n_iter == self.max_iter else "stalled"
                 break
             n_iter += 1
+            before = place.value
             place, length = self._advance(place, model, tol)
             if self._proved(place, tol):
                 trace.append(place.gap)

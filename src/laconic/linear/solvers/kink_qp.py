@@ -8,7 +8,7 @@ means that the row ends exactly on its kink.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
@@ -63,6 +63,11 @@ def kink_step(
     """
     whitened = whitened or Whitened.of(H, rows)
     lower, B = whitened.lower, whitened.B
+    if lower is None and not _of_one_scale(H):
+        # columns of very different size look singular: the same step in units of the diagonal
+        unit = 1.0 / np.sqrt(np.diag(H))
+        step = kink_step(unit[:, None] * H * unit, unit * G, unit * rows, offset, ceiling, start)
+        return replace(step, p=unit * step.p)
     if len(offset) == 0:
         return KinkStep(_newton(H, G, lower), start[:0], np.zeros(0, bool), True)
     if lower is None:
@@ -84,6 +89,11 @@ def kink_step(
     v, free = settled
     p = -solve_triangular(lower, p0 + B.T @ v, lower=True, trans=1, check_finite=False)
     return KinkStep(p, v, free, True)
+
+
+def _of_one_scale(H: Floats) -> bool:
+    diagonal = np.diag(H)
+    return not bool(diagonal.min() > 0.0) or bool(diagonal.max() < 4.0 * diagonal.min())
 
 
 def _newton(H: Floats, G: Floats, lower: Floats | None) -> Floats:

@@ -27,8 +27,8 @@ from laconic.data.source import Block, Source
 from laconic.linear.solvers.kink_newton import shortened
 from laconic.linear.solvers.kink_qp import KinkStep, kink_step
 from laconic.linear.solvers.newton_cg import conjugate_gradients
-from laconic.linear.solvers.rows import dense, squares
-from laconic.linear.tuning import MOST_IN_ONE_MATRIX, MULTINOMIAL_CHUNK_ROWS, ROUNDS
+from laconic.linear.solvers.rows import dense, no_less_than_tiny, squares
+from laconic.linear.tuning import LAST_STEPS, MOST_IN_ONE_MATRIX, MULTINOMIAL_CHUNK_ROWS, ROUNDS
 
 
 @dataclass
@@ -80,7 +80,7 @@ class _Newton:
         self.width = 1 + int(next(iter(source.map(lambda block: block.X.shape[1]))))
         self.y = np.concatenate(list(source.map(lambda b: np.asarray(b.y, np.int64))))
         weights: Any = source.map(lambda b: np.ones(len(b)) if b.weight is None else b.weight)
-        self.weight = C * np.concatenate(list(weights))
+        self.weight = no_less_than_tiny(C * np.concatenate(list(weights)))
         self.cap = max(4 * self.n_classes * self.width, 2_000)
         self.kinked = self.loss.floors[self.y] > 0
 
@@ -121,12 +121,22 @@ class _Newton:
         return Solution(place.W, place.value, gap, n_iter, why, MappingProxyType(details))
 
     def _once_more(self, place: _Place, gap: float) -> tuple[_Place, float]:
-        """A last step, of quadratic gain: equal problems then end at equal coefficients."""
-        if gap <= 1e-14 * place.value:
-            return place, gap
-        new, _ = self._advance(place)
-        after = self._gap(new)
-        return (new, after) if after < gap else (place, gap)
+        """Last steps, of quadratic gain: equal problems then end at equal coefficients.
+
+        A gap of 1e-14 leaves coefficients 1e-7 apart, so a step past it is taken too. Copies of a
+        row on its kink share their part in many ways, of which a step may lose the good one: the
+        bound that was proved stands.
+        """
+        for _ in range(LAST_STEPS):
+            new, _ = self._advance(place)
+            if new.value > place.value * (1.0 + 1e-14):
+                break
+            after = self._gap(new)
+            if after > gap:
+                new.share, new.held = place.share, place.held
+                after = max(gap - (place.value - new.value), 0.0)
+            place, gap = new, after
+        return place, gap
 
     # -- passes --------------------------------------------------------------------------------
 
@@ -229,7 +239,7 @@ class _Newton:
             block[k, inner, k, inner] += 1.0
         if self.fit_intercept:
             # the scores only know differences of intercepts: keep their sum where it is
-            block[:, -1, :, -1] += 1.0 + float(np.abs(block[:, -1, :, -1]).max())
+            block[:, -1, :, -1] += float(np.abs(block[:, -1, :, -1]).max()) or 1.0
             scale = 1e-9 * float(self.weight.sum()) / K
             block[np.arange(K), -1, np.arange(K), -1] += scale
         else:
@@ -288,7 +298,7 @@ class _Newton:
         moved[rows, self.y] = 0.0
         moved[rows, self.y] = 1.0 - moved.sum(axis=1)
         # moved[i] is P' of the row: the own class takes what the others lose
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(P > 0, moved / P, 1.0)
         entropy = np.maximum(xlogy(moved, ratio).sum(axis=1), 0.0)
         price = np.maximum(place.height, 0.0) - share * place.height + share * entropy

@@ -88,7 +88,7 @@ class LinearRows:
         first = next(iter(source.map(lambda block: block.X.shape[1])))
         self.n_columns = int(first)
         self.y = np.concatenate(list(source.map(_targets)))
-        self.weight = C * np.concatenate(list(source.map(_weights)))
+        self.weight = no_less_than_tiny(C * np.concatenate(list(source.map(_weights))))
         self._kink: Kink | None = None
 
     @property
@@ -194,6 +194,11 @@ class LinearRows:
         X = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else vstack(parts, "csr")
         source = ArraySource(X, self.y[::every], self.weight[::every])
         return LinearRows(source, self.loss, float(every))
+
+
+def no_less_than_tiny(weight: Floats) -> Floats:
+    """Positive weights that have not vanished, so that what is divided by them is a number."""
+    return np.maximum(weight, 1e-290)
 
 
 def evaluate(loss: ScoreLoss, z: Floats, y: Floats, weight: Floats) -> RowState:

@@ -8,7 +8,7 @@ belong to, and computed again by whoever does not have them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -20,7 +20,14 @@ from laconic.data.source import ArraySource, Block, Source, one_blas_thread
 from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
 from laconic.linear.solvers.kink_qp import KinkStep
 from laconic.linear.solvers.newton import approach_on_fewer_rows
-from laconic.linear.solvers.rows import FewRows, LinearRows, evaluate, excess, normal_sums
+from laconic.linear.solvers.rows import (
+    FewRows,
+    LinearRows,
+    evaluate,
+    excess,
+    no_less_than_tiny,
+    normal_sums,
+)
 from laconic.linear.tuning import (
     HINGES_A_COLUMN,
     LEAST_HINGES,
@@ -64,7 +71,7 @@ class Scorer:
     def targets(self, block: Block) -> tuple[Floats, Floats]:
         assert block.y is not None
         assert block.weight is not None
-        return self.sides[block.y], block.weight * self.scale[block.y]
+        return self.sides[block.y], no_less_than_tiny(block.weight * self.scale[block.y])
 
     def at(self, point: Floats, held: Ints) -> Callable[[Block], tuple[Floats, Floats, Floats]]:
         """Targets, weights and scores; the rows ``held`` stand exactly on their kink."""
@@ -236,8 +243,13 @@ class ScanNewton(KinkNewton[Place, StepAhead]):
         moved = length * step.p
         point, table = place.point + moved, hinges.rows.table
         position = self.loss.kink(hinges.rows.y).position
-        near = np.abs(table @ point - position) <= np.abs(table @ moved)
-        return Place(point, hinges.keep((hinges.free & (length == 1.0)) | near)), length
+        apart = np.abs(table @ point - position)
+        near = apart <= np.abs(table @ moved)
+        # at the end of its box a multiplier is not free, but its row may stand on the kink all the
+        # same (duplicated rows do): by which side rounding puts it on, its slope would be wrong
+        there = hinges.free | (apart <= 1e-13 * (1.0 + np.abs(position)))
+        ended = replace(hinges, free=there & (length == 1.0))
+        return Place(point, ended.keep(ended.free | near)), length
 
     def _length(self, place: Place, p: Floats, ahead: StepAhead, promised: float) -> float:
         """Step length in (0, 1]: full when it delivers, else the best of halves of halves."""

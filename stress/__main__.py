@@ -1,0 +1,66 @@
+"""``python -m stress [part...] [--minutes M | --count N] [--resume FILE]``.
+
+Runs the parts one after the other, each up to its full size, for its share of the minutes or for
+so many cases more, prints what came of them, and stores it in FILE, from which the next run goes
+on. Ends with 1 when a promise was broken.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from importlib import import_module
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+
+from stress.run import FAILED, Part, Record, Tally, run
+
+PARTS = (
+    "tables", "outsiders", "mutants", "model_files", "inputs", "faults", "numbers", "determinism",
+    "security",
+)  # fmt: skip
+
+
+def part_of(name: str) -> Part:
+    part: Part = import_module(f"stress.{name}").PART
+    return part
+
+
+def shown(part: Part, tally: Tally) -> str:
+    """The lines of one part."""
+    pace = f"{tally.seconds / tally.tried:.3g} s each" if tally.tried else "none tried"
+    lines = [f"{part.name}: {tally.tried} {part.unit}, {tally.failed} failures, {pace}"]
+    lines += [f"{n:9d}  {what}" for what, n in tally.outcomes.most_common(12)]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser("python -m stress", description=__doc__)
+    asked.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless named")
+    long = asked.add_mutually_exclusive_group()
+    long.add_argument("--minutes", type=float, help="for all parts together")
+    long.add_argument("--count", type=int, help="so many cases more of each part")
+    long.add_argument("--quick", action="store_true", help="some cases of each part: a minute")
+    asked.add_argument("--resume", type=Path, help="file of the run to go on with")
+    asked.add_argument("--show", type=int, help="what comes of this one case")
+    said = asked.parse_args()
+    names = said.parts or PARTS
+    if said.show is not None:
+        print(part_of(names[0]).outcome(said.show))
+        return 0
+    record = Record(said.resume)
+    seconds = math.inf if said.minutes is None else 60.0 * said.minutes / len(names)
+    failed = 0
+    for name in names:
+        part = part_of(name)
+        tally = run(part, record, count=part.quick if said.quick else said.count, seconds=seconds)
+        print(shown(part, tally), flush=True)
+        failed += tally.failed
+    print(f"{failed} cases {FAILED}" if failed else "every promise kept")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,262 @@
+"""Small tables with everything that goes wrong in tables, for every estimator.
+
+A fit refuses such a table with a sentence that is written down here, or it gives finite
+probabilities that sum to one on the rows it has seen, a certificate that is no less than zero, and
+the same answers for the same rows in another order, the same columns in another order, and beside
+a column that says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+from stress.models import models
+from stress.run import FAILED, Part
+
+DOCUMENTED = (
+    r"needs at least two classes in y",
+    r"must contain at least one non-zero number",
+    r"sample_weight adds up to",
+    r"is categorical and \w+ takes numbers only",
+    r"holds values larger than",
+    r"has missing values \(NaN\)",
+    r"Every column is constant",
+    r"too large for the trees",
+    r"rescale it|scale X",
+    r"has infinite values",
+    r"cv leaves a class without held-out rows",
+    r"not positive semi-definite",  # weights of 1e12 beside columns of 1e38: lost in rounding
+    r"there is no pair to learn from",
+    r"No fold has both classes",
+    r"No column is left to learn from",
+    r"needs at least two rows",
+    r"Only binary classification is supported",
+    r"has no rows of|no rows of class|rows of each class|every class",
+)
+SLOW = 10.0
+"""Seconds of processor time after which a fit of at most 300 rows is too slow."""
+SAME = 1e-5
+"""Probabilities of the same model may differ by so much."""
+
+
+@dataclass(frozen=True)
+class SmallTable:
+    """Rows, labels and weights."""
+
+    X: pd.DataFrame
+    y: np.ndarray
+    weight: np.ndarray | None
+
+
+def column(draw: np.random.Generator, n: int, earlier: list[np.ndarray]) -> np.ndarray:
+    """One column of a random kind."""
+    numbers = draw.normal(size=n)
+    texts = ["a", "b", "c", "é", "日本", "1", " a", "", "nan", "None", "-inf", "e\u0301"]
+    kinds = {
+        "plain": lambda: numbers * 10.0 ** draw.uniform(-5, 5),
+        "plain too": lambda: numbers,
+        "far": lambda: numbers + 10.0 ** draw.uniform(3, 8),
+        "count": lambda: draw.integers(0, draw.integers(2, 9), n).astype(float),
+        "flag": lambda: (draw.random(n) < draw.uniform(0.05, 0.95)).astype(float),
+        "constant": lambda: np.full(n, draw.choice([0.0, 1.0, 5e-324, 1e99, -1e-300])),
+        "subnormal": lambda: draw.choice([0.0, 5e-324, 1e-320, 1e-310], n),
+        "huge": lambda: numbers * 10.0 ** draw.uniform(10, 110),
+        "tiny": lambda: numbers * 10.0 ** draw.uniform(-300, -10),
+        "ends": lambda: draw.choice([-1e308, 0.0, 1e308], n),
+        "heavy": lambda: np.exp(50 * numbers),
+        "missing": lambda: np.full(n, np.nan),
+        "infinite": lambda: np.where(draw.random(n) < 0.1, np.inf, numbers),
+        "text": lambda: draw.choice(texts[: draw.integers(1, 13)], n).astype(object),
+        "mixed": lambda: np.array(
+            [draw.choice([1, 2.5]) if u else "x" for u in numbers > 0], object
+        ),
+        "bool": lambda: numbers > 0,
+    }
+    if earlier:
+        chosen = earlier[draw.integers(len(earlier))]
+        kinds["copy"] = chosen.copy
+        if chosen.dtype != object:
+            kinds["line"] = lambda: 0.5 * chosen + 1.0
+    rare = "huge", "ends", "infinite", "missing"  # most of them are refused
+    usual = [kind for kind in sorted(kinds) if kind not in rare]
+    found = kinds[draw.choice(usual if draw.random() < 0.95 else rare)]()
+    if draw.random() < 0.2:
+        gone = draw.random(n) < draw.uniform(0, 0.9)
+        empty = None if found.dtype == object else np.nan
+        found = np.where(gone, empty, found)
+    return np.asarray(found)
+
+
+def small_table(seed: int, *, numbers: bool, complete: bool) -> SmallTable:
+    """The table of one seed; only numbers, and no missing ones, where a model wants that."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.choice([1, 2, 3, 5, 8, 12, 25, 40, 40, 90])) if seed % 20 else 300
+    n_classes = int(draw.choice([2, 2, 3, 5, 12]))
+    columns: list[np.ndarray] = []
+    for _ in range(draw.integers(1, 7)):
+        found = column(draw, n, columns)
+        if numbers and found.dtype == object:
+            found = draw.normal(size=n)
+        if complete:
+            found = np.where(pd.isna(found), 0.5, found)
+        columns.append(found)
+    X = pd.DataFrame({f"c{j}": values for j, values in enumerate(columns)})
+    y = draw.integers(0, n_classes, n)
+    if draw.random() < 0.4:
+        rank = pd.to_numeric(X["c0"], errors="coerce").rank(pct=True).fillna(0.0)
+        y = np.minimum((rank * n_classes).astype(int), n_classes - 1).to_numpy()
+    weight = _weight(draw, n)
+    if weight is not None and not weight.all():  # a row of weight zero is absent, kinds included
+        X, y, weight = X[weight > 0].reset_index(drop=True), y[weight > 0], weight[weight > 0]
+    return SmallTable(X, y, weight)
+
+
+def _weight(draw: np.random.Generator, n: int) -> np.ndarray | None:
+    made = [
+        lambda: np.asarray(10.0 ** draw.uniform(-12, 12, n)),
+        lambda: draw.integers(0, 3, n).astype(float),
+        lambda: np.full(n, 10.0 ** draw.uniform(-300, 100)),
+        lambda: np.where(draw.random(n) < 0.5, 1e12, 1.0),
+    ]
+    return made[draw.integers(4)]() if draw.random() < 0.4 else None
+
+
+def answers(model: Any, X: pd.DataFrame) -> np.ndarray:
+    """What a fitted model says of rows, as numbers."""
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X), dtype=float)
+    if hasattr(model, "predict"):
+        return np.asarray(model.predict(X), dtype=float)
+    by_name = np.argsort(model.get_feature_names_out(), kind="stable")
+    return np.asarray(model.transform(X), dtype=float)[:, by_name]
+
+
+def of_width(model: Any) -> bool:
+    """Whether a parameter is scaled by the number of columns, as scikit-learn's gamma is."""
+    return any(value == "scale" for value in model.get_params().values() if isinstance(value, str))
+
+
+class Broken(AssertionError):
+    """A promise that was not kept."""
+
+
+def outcome(number: int) -> str:
+    """What came of one table with one model."""
+    choice = models()
+    name, model = choice[number % len(choice)]
+    tags = get_tags(model).input_tags
+    table = small_table(
+        number // len(choice) * 977 + number % len(choice),
+        numbers=not tags.categorical,
+        complete=not tags.allow_nan,
+    )
+    for _ in range(2):  # the first fit of a process compiles
+        begun = time.process_time()
+        try:
+            what = _tried(model, table, number // len(choice) % 4)
+        except Broken as error:
+            what = f"{FAILED}: {name}: {error}"
+        except Exception as error:
+            what = f"{FAILED}: {name}: {type(error).__name__}: {error}"[:160]
+        if time.process_time() - begun < SLOW or what.startswith(FAILED):
+            return what
+    return f"{FAILED}: {name}: slow"
+
+
+def _fitted(model: Any, table: SmallTable) -> tuple[Any, bool]:
+    """The model on a table and whether it warned that it stopped short."""
+    weighted = table.weight is not None and has_fit_parameter(model, "sample_weight")
+    given = {"sample_weight": table.weight} if weighted else {}
+    y: Any = table.y.astype(float) if is_regressor(model) else table.y
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = clone(model).fit(table.X, y, **given)
+    for warning in said:
+        if not issubclass(warning.category, UserWarning):
+            raise Broken(f"{warning.category.__name__}: {warning.message}"[:120])
+    return found, any(issubclass(w.category, ConvergenceWarning) for w in said)
+
+
+def _tried(model: Any, table: SmallTable, relation: int) -> str:
+    try:
+        fitted, short = _fitted(model, table)
+    except ValueError as error:
+        if any(re.search(words, str(error)) for words in DOCUMENTED):
+            return "refused in words"
+        raise
+    said = answers(fitted, table.X)
+    _check_answers(fitted, said)
+    _check_certificate(fitted)
+    if short:
+        return "short of the target, and says so"
+    _check_relation(model, table, said, relation)
+    return "holds"
+
+
+def _check_answers(fitted: Any, said: np.ndarray) -> None:
+    if not np.isfinite(said).all():
+        raise Broken("answers that are not finite")
+    if not (is_classifier(fitted) and hasattr(fitted, "predict_proba")):
+        return
+    if said.min() < 0 or said.max() > 1 or np.abs(said.sum(axis=1) - 1).max() > 1e-9:
+        raise Broken("no probabilities")
+
+
+def _check_certificate(fitted: Any) -> None:
+    gap = np.asarray(getattr(fitted, "duality_gap_", 0.0), dtype=float)
+    value = np.abs(np.asarray(getattr(fitted, "objective_", 0.0), dtype=float)).max(initial=0.0)
+    if np.isnan(gap).any() or gap.min(initial=0.0) < -1e-12 * max(value, 1.0):
+        raise Broken(f"a gap of {gap.min()}")
+
+
+def _check_relation(model: Any, table: SmallTable, said: np.ndarray, relation: int) -> None:
+    """Rows in another order, columns in another order, a constant column more."""
+    draw = np.random.default_rng(relation + len(table.y))
+    rows = np.arange(len(table.y))
+    X = table.X
+    if relation == 0:
+        rows = draw.permutation(len(rows))
+    elif relation == 1:
+        X = X[draw.permutation(X.columns)]
+    elif relation == 2 and not of_width(model):
+        X = X.assign(useless=1.0)
+    else:
+        return
+    X = X.iloc[rows].reset_index(drop=True)
+    weight = None if table.weight is None else table.weight[rows]
+    fitted, short = _fitted(model, SmallTable(X, table.y[rows], weight))
+    again = answers(fitted, X)
+    what = ("rows in another order", "columns in another order", "a constant column")[relation]
+    if again.shape != said.shape and relation == 2 and hasattr(fitted, "transform"):
+        return
+    if again.shape != said.shape:
+        raise Broken(f"{what}: another shape")
+    largest = np.abs(said).max(initial=0.0)
+    if is_regressor(fitted):
+        largest = max(largest, float(table.y.max()))
+    scale = 1.0 if is_classifier(fitted) else max(largest, 1e-300)
+    apart = np.abs(again - said[rows]).max(initial=0.0) / scale
+    if apart > SAME and not short:
+        size = "1e-3" if apart > 1e-3 else "1e-5"
+        raise Broken(f"{what}: answers move by more than {size}")
+
+
+PART = Part(
+    "tables",
+    "tables",
+    "refused in words, or finite answers, a certificate, and no dependence on order",
+    outcome,
+    size=20_000,
+    quick=60,
+)
