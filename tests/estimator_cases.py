@@ -175,6 +175,15 @@ def _scorecard() -> list[BaseEstimator]:
     ]
 
 
+def _optimal_scorecard() -> list[BaseEstimator]:
+    make = laconic.OptimalScorecardClassifier
+    return [
+        make(3, (-3, 3), max_cuts=3, gap=0.0),
+        make(2, (0, 5), cuts="quantile", parts="bins", max_cuts=3),
+        make(2, (-2, 2), max_cuts=2, costs=[[0, 1], [3, 0]]),
+    ]
+
+
 def _rules() -> list[BaseEstimator]:
     make = laconic.SparseRulesClassifier
     return [
@@ -211,6 +220,7 @@ CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
     "LaconicClassifier": _laconic,
     "RankKernelClassifier": _rank_kernel,
     "ScorecardClassifier": _scorecard,
+    "OptimalScorecardClassifier": _optimal_scorecard,
     "SparseRulesClassifier": _rules,
     "SparseAdditiveClassifier": _additive,
     "MinimaxClassifier": _minimax,

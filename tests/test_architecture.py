@@ -25,7 +25,7 @@ FAMILY_IMPORTS = {
     "convex": {"linear", "kernel"},
     "bayes": {"modl"},
     "minimax": {"modl", "convex", "decide"},
-    "scorecard": {"linear", "modl", "bayes"},
+    "scorecard": {"linear", "modl", "bayes", "rules"},
 }
 AFTER = ["choose", "export", "reporting", "watching", "job", "cli"]
 MOST_FILES = 15

@@ -36,6 +36,7 @@ CERTIFIES = {
     "PairwiseRanker": "objective over all pairs",
     "SparseAdditiveClassifier": "objective for the terms it keeps",
     "ScorecardClassifier": "objective for the parts it found",
+    "OptimalScorecardClassifier": "log loss, or cost, of every card of the items on offer",
     "SparseRulesClassifier": "objective over the rules on offer",
     "WeightedNaiveBayes": "criterion over weights in [0, 1]",
     "MinimaxClassifier": "worst risk over class mixes, for the laws learned",

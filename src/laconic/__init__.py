@@ -20,6 +20,7 @@ _HOME = {
     "LaconicClassifier": "laconic.choose.estimator",
     "MinimaxClassifier": "laconic.minimax.estimator",
     "ModlEncoder": "laconic.modl.estimator",
+    "OptimalScorecardClassifier": "laconic.scorecard.optimal",
     "PlainLogisticRegression": "laconic.linear.plain",
     "ScorecardClassifier": "laconic.scorecard.estimator",
     "SparseAdditiveClassifier": "laconic.additive.estimator",

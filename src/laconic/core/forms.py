@@ -288,7 +288,8 @@ class AdditiveScore:
 
     ``link``, ``smoothing`` and ``calibration`` say how scores become probabilities
     (:func:`laconic.core.links.probabilities`): "logit" (log-odds of the last of two
-    classes), "softmax", "ovr", "vote", or "identity", which has none.
+    classes), "softmax", "ovr", "vote", "points" (a table from whole totals to log-odds), or
+    "identity", which has none.
 
     >>> line = LineTerm("x", np.array([2.0]))
     >>> model = AdditiveScore(("no", "yes"), np.array([-1.0]), (line,))
@@ -311,20 +312,26 @@ class AdditiveScore:
         if self.link not in LINKS:
             raise ValueError(f"Unknown link {self.link!r}; expected one of {', '.join(LINKS)}.")
         expected = n_scores_of(self.link, len(self.classes), len(self.intercept))
-        if self.calibration is not None and (
-            self.link != "vote" or np.shape(self.calibration) != (expected, 2)
-        ):
-            raise ValueError("calibration needs the link 'vote' and (slope, intercept) by score.")
+        self._check_calibration(expected)
         if len(self.classes) < 2 or len(self.intercept) != expected:
             raise ValueError(f"{self.link} of {len(self.classes)} classes needs {expected} scores.")
         if any(term.n_scores != expected for term in self.terms):
             raise ValueError("Every term must have as many scores as the intercept.")
         if not (self.smoothing >= 0.0 and np.isfinite(self.smoothing)):
             raise ValueError(f"smoothing must be a number >= 0, got {self.smoothing!r}.")
-        if self.calibration is not None and not np.isfinite(self.calibration).all():
-            raise ValueError("calibration must be finite numbers.")
         if not self._largest_score() < MOST_SCORE:
             raise ValueError("The values of the terms are too large to be added up.")
+
+    def _check_calibration(self, expected: int) -> None:
+        table = self.calibration
+        if self.link == "points":
+            totals = np.array(table).T[0] if np.ndim(table) == 2 else np.empty(0)
+            if not len(totals) or (np.diff(totals) != 1.0).any():
+                raise ValueError("The link 'points' needs the log-odds of every total in a row.")
+        elif table is not None and (self.link != "vote" or np.shape(table) != (expected, 2)):
+            raise ValueError("calibration needs the link 'vote' and (slope, intercept) by score.")
+        if table is not None and not np.isfinite(table).all():
+            raise ValueError("calibration must be finite numbers.")
 
     def _largest_score(self) -> float:
         """A bound on every score, lines aside: what they add depends on the row."""
@@ -381,8 +388,13 @@ class AdditiveScore:
             classes=self.classes[::-1],
             intercept=-self.intercept,
             terms=tuple(_negative(term) for term in self.terms),
-            calibration=self.calibration and tuple((a, -b) for a, b in self.calibration),
+            calibration=self._reversed_calibration(),
         )
+
+    def _reversed_calibration(self) -> tuple[tuple[float, float], ...] | None:
+        if self.calibration is None or self.link != "points":
+            return self.calibration and tuple((a, -b) for a, b in self.calibration)
+        return tuple((-total, -odds) for total, odds in self.calibration[::-1])
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts, lists: ``json.dumps`` keeps every bit."""

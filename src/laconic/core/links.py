@@ -9,19 +9,19 @@ from scipy.special import expit, log_expit, softmax
 
 from laconic._typing import Floats
 
-Link = Literal["logit", "softmax", "ovr", "vote", "identity"]
+Link = Literal["logit", "softmax", "ovr", "vote", "points", "identity"]
 
-LINKS: tuple[Link, ...] = ("logit", "softmax", "ovr", "vote", "identity")
+LINKS: tuple[Link, ...] = ("logit", "softmax", "ovr", "vote", "points", "identity")
 MOST_VOTE = 0.9995
 """Votes are kept this far inside [-1, 1] before their log-odds are taken."""
 
 
 def n_scores_of(link: Link, n_classes: int, given: int) -> int:
-    """How many scores a link reads: one for "logit", K for "softmax" and "ovr".
+    """How many scores a link reads: one for "logit" and "points", K for "softmax" and "ovr".
 
     A vote has one score for two classes and K for more; "identity" takes what it is given.
     """
-    if link == "logit":
+    if link in ("logit", "points"):
         return 1
     if link == "vote":
         return 1 if n_classes == 2 else n_classes
@@ -43,9 +43,11 @@ def probabilities(
     softmax   exp(score_k), normalised
     ovr       sigmoid of each score, normalised
     vote      (1 + vote) / 2, or the sigmoid of its calibrated log-odds; normalised
+    points    sigmoid of the log-odds that a table gives to the total of whole points
     ========  =====================================================================
 
-    ``calibration`` holds (slope, intercept) for the log-odds ln((1 + v) / (1 - v)) of each vote.
+    ``calibration`` holds (slope, intercept) for the log-odds ln((1 + v) / (1 - v)) of each vote,
+    or, for points, (total, log-odds) for every whole number from the least total to the largest.
     ``smoothing`` h turns p_k into (p_k + h / K) / (1 + h).
 
     >>> probabilities(np.array([[0.0]]), "logit").tolist()
@@ -79,7 +81,22 @@ def _unsmoothed(
         return np.asarray(softmax(log_expit(scores), axis=1))
     if link == "vote":
         return _of_votes(scores, calibration)
+    if link == "points":
+        return _unsmoothed(log_odds_of_points(scores, calibration), "logit", None)
     raise ValueError("A score with link 'identity' has no probabilities.")
+
+
+def log_odds_of_points(
+    totals: Floats, calibration: tuple[tuple[float, float], ...] | None
+) -> Floats:
+    """The log-odds of each total; beyond the table, those of its ends.
+
+    >>> log_odds_of_points(np.array([[0.0], [5.0]]), ((-1.0, -2.0), (0.0, 0.0), (1.0, 3.0))).ravel()
+    array([0., 3.])
+    """
+    table = np.asarray(calibration, dtype=np.float64)
+    place = np.rint(totals - table[0, 0]).astype(np.int64)
+    return np.asarray(table[np.clip(place, 0, len(table) - 1), 1])
 
 
 def rounded_votes(votes: Floats) -> Floats:

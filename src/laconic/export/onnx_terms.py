@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
-from laconic.core.links import MOST_VOTE
+from laconic.core.links import MOST_VOTE, probabilities
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.tables.kinds import shown
 from laconic.export.parts import DecisionRule, NotExportableError, Parts, uniform_labels
@@ -269,12 +269,23 @@ def _probabilities(g: Graph, form: AdditiveScore, score: str) -> str:
         tail = g.node("Log", g.node("Add", _number(g, 1.0), _small_exp(g, score)))
         below = g.node("Min", score, _number(g, 0.0))
         found = _softmax(g, g.node("Sub", below, tail), n_classes)
+    elif form.link == "points":
+        found = _of_totals(g, form, score)
     else:
         found = _votes(g, form, score)
     if form.smoothing:
         raised = g.node("Add", found, _number(g, form.smoothing / n_classes))
         found = g.node("Div", raised, _number(g, 1.0 + form.smoothing))
     return found
+
+
+def _of_totals(g: Graph, form: AdditiveScore, score: str) -> str:
+    totals = np.array([total for total, _ in form.calibration or ()])
+    proba = probabilities(totals[:, None], "points", 0.0, form.calibration)
+    inside = g.node("Min", g.node("Max", score, _number(g, totals[0])), _number(g, totals[-1]))
+    place = g.node("Round", g.node("Sub", inside, _number(g, totals[0])))
+    flat = g.node("Reshape", g.node("Cast", place, to=INT64), g.constant(np.array([-1])))
+    return g.node("Gather", g.constant(proba), flat, axis=0)
 
 
 def _votes(g: Graph, form: AdditiveScore, score: str) -> str:

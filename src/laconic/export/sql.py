@@ -289,6 +289,8 @@ def _scores(steps: Steps, parts: Parts, *, with_terms: bool) -> Groups:
     sums = {}
     for k, s in enumerate(numbered("s", form.n_scores)):
         start = dialect.to_float(dialect.float(float(form.intercept[k])))
+        if writer.whole:
+            start = str(int(form.intercept[k]))
         sums[s] = "\0  + ".join([start, *(row[k].replace("\0", "\0  ") for row in texts)])
     steps.add("scores", sums, alias="" if with_terms else _CELLS)
     return groups

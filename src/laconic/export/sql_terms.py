@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
-from laconic.core.links import MOST_VOTE
+from laconic.core.links import MOST_VOTE, probabilities
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
 from laconic.export.parts import DecisionRule, Parts
 from laconic.export.sql_dialects import Dialect
@@ -31,7 +31,16 @@ class TermWriter:
             return self.dialect.to_float(self._line(term, k))
         if isinstance(term, RulesTerm):
             return self.dialect.to_float(self._node(term, k, 0))
-        return self.dialect.to_float(self._slots(term, k))
+        written = self._slots(term, k)
+        return written if self.whole else self.dialect.to_float(written)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the terms are whole points, which are added up as integers."""
+        return self.parts.form.link == "points"
+
+    def _value(self, value: float) -> str:
+        return str(int(value)) if self.whole else self.dialect.float(float(value))
 
     def _node(self, term: RulesTerm, k: int, t: int) -> str:
         """What a row at node ``t`` of a tree reads."""
@@ -57,16 +66,12 @@ class TermWriter:
         values = term.values[..., k]
         first = term.axes[0]
         if len(term.axes) == 1:
-            return self._on_axis(
-                first, term.columns[0], lambda slot: self.dialect.float(float(values[slot]))
-            )
+            return self._on_axis(first, term.columns[0], lambda slot: self._value(values[slot]))
         second, across = term.axes[1], term.columns[1]
         return self._on_axis(
             first,
             term.columns[0],
-            lambda row: self._on_axis(
-                second, across, lambda slot: self.dialect.float(float(values[row, slot]))
-            ),
+            lambda row: self._on_axis(second, across, lambda slot: self._value(values[row, slot])),
         )
 
     def _on_axis(self, axis: Axis, column: str, value: ValueOf) -> str:
@@ -202,6 +207,8 @@ def write_probabilities(steps: Steps, form: AdditiveScore) -> None:
     elif form.link == "ovr":
         _log_sigmoids(steps, n_classes)
         _softmax(steps, n_classes)
+    elif form.link == "points":
+        _of_totals(steps, form)
     else:
         _votes(steps, form)
     if form.smoothing:
@@ -233,6 +240,23 @@ def _sigmoids(steps: Steps, scores: Sequence[str]) -> None:
         found[f"low_{k}"] = f"CASE WHEN {s} < 0 THEN {near} ELSE {far} END"
         found[f"high_{k}"] = f"CASE WHEN {s} < 0 THEN {far} ELSE {near} END"
     steps.add("sigmoids", found)
+
+
+def _of_totals(steps: Steps, form: AdditiveScore) -> None:
+    """The probabilities of each total, as literals: nothing is left to compute."""
+    totals = np.array([[total] for total, _ in form.calibration or ()])
+    proba = probabilities(totals, "points", 0.0, form.calibration)
+    found = {}
+    for k in range(2):
+        lines = [
+            f"WHEN s_1 <= {int(total[0])} THEN {steps.dialect.float(float(own))}"
+            for total, own in zip(totals[:-1], proba[:-1, k], strict=True)
+        ]
+        last = steps.dialect.float(float(proba[-1, k]))
+        found[f"p_{k + 1}"] = "\0  ".join(["CASE", *lines, f"ELSE {last}"]) + "\0END"
+        if not lines:
+            found[f"p_{k + 1}"] = last
+    steps.add("probabilities", found)
 
 
 def _log_sigmoids(steps: Steps, n_classes: int) -> None:

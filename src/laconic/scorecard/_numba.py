@@ -1,0 +1,360 @@
+"""Compiled kernels of the optimal card: cells of a support, relaxations, the search of points.
+
+The loss of scores f over cells of weight ``c1`` (second class) and ``c0`` (first), which add up to
+one, is ``sum c1 log(1 + exp(-f)) + c0 log(1 + exp(f))``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from laconic._jit import njit
+
+
+@njit(cache=True)
+def loss_at(f, c1, c0):
+    total = 0.0
+    for i in range(len(f)):
+        soft = np.log1p(np.exp(-abs(f[i])))
+        total += c1[i] * (max(-f[i], 0.0) + soft) + c0[i] * (max(f[i], 0.0) + soft)
+    return total
+
+
+@njit(cache=True)
+def slopes_at(f, c1, c0, slope, bend):
+    """First and second derivatives of the loss by score."""
+    for i in range(len(f)):
+        e = np.exp(-abs(f[i]))
+        p = 1.0 / (1.0 + e) if f[i] >= 0 else e / (1.0 + e)
+        weight = c1[i] + c0[i]
+        slope[i] = weight * p - c1[i]
+        bend[i] = weight * e / (1.0 + e) ** 2
+
+
+@njit(cache=True)
+def best_offset(f, c1, c0, b, slope, bend):
+    """The offset that minimises the loss of ``f + b``, by Newton kept in a bracket."""
+    low, high = -np.inf, np.inf
+    for _ in range(200):
+        slopes_at(f + b, c1, c0, slope, bend)
+        g, h = slope.sum(), bend.sum()
+        if abs(g) < 1e-15:
+            break
+        if g > 0:
+            high = min(high, b)
+        else:
+            low = max(low, b)
+        step = g / h if h > 1e-300 else np.sign(g) * 5.0
+        new = b - min(max(step, -5.0), 5.0)
+        if new <= low or new >= high:
+            new = 0.5 * (low + high)
+        if new == b:
+            break
+        b = new
+    return b
+
+
+@njit(cache=True)
+def fit_multiplier(s, c1, c0, most):
+    """Least loss of a s + b over 0 <= a <= most and b: (loss, a, b), by a bracket on the slope."""
+    n = len(s)
+    slope, bend = np.empty(n), np.empty(n)
+    low, high = 0.0, most
+    b = best_offset(most * s, c1, c0, 0.0, slope, bend)
+    if (slope * s).sum() <= 0.0:
+        return loss_at(most * s + b, c1, c0), most, b
+    b0 = best_offset(0.0 * s, c1, c0, 0.0, slope, bend)
+    if (slope * s).sum() >= 0.0:
+        return loss_at(0.0 * s + b0, c1, c0), 0.0, b0
+    a, b = 0.0, b0
+    for _ in range(100):
+        g = (slope * s).sum()
+        if abs(g) < 1e-13:
+            break
+        if g > 0:
+            high = min(high, a)
+        else:
+            low = max(low, a)
+        weight = bend.sum()
+        mean = (bend * s).sum() / weight if weight > 1e-300 else 0.0
+        curve = (bend * (s - mean) ** 2).sum()
+        new = a - g / curve if curve > 1e-300 else 0.5 * (low + high)
+        if new <= low or new >= high:
+            new = 0.5 * (low + high)
+        if new == a:
+            break
+        b = best_offset(new * s, c1, c0, b - (new - a) * mean, slope, bend)
+        a = new
+    return loss_at(a * s + b, c1, c0), a, b
+
+
+@njit(cache=True)
+def codes_of(X, support, n):
+    code = np.zeros(n, dtype=np.int64)
+    for m in range(len(support)):
+        x = X[support[m]]
+        bit = 1 << m
+        for i in range(n):
+            code[i] += bit * x[i]
+    return code
+
+
+@njit(cache=True)
+def cells_of(code, pos, neg, k):
+    """Cells that hold rows: their items (cells, k), and the weight of each class."""
+    c1, c0 = np.zeros(1 << k), np.zeros(1 << k)
+    for i in range(len(code)):
+        c1[code[i]] += pos[i]
+        c0[code[i]] += neg[i]
+    seen = np.flatnonzero(c1 + c0 > 0.0)
+    Z = np.empty((len(seen), k))
+    for r in range(len(seen)):
+        for m in range(k):
+            Z[r, m] = (seen[r] >> m) & 1
+    return Z, c1[seen], c0[seen]
+
+
+@njit(cache=True)
+def cone_bound(value, theta, grad, free, l, u, most, largest_offset):
+    """Tangent at ``theta`` minimised over the cone {a l <= w <= a u, 0 <= a <= most}."""
+    h, at = grad[1], grad[0] * theta[0] + grad[1] * theta[1]
+    for m in range(len(free)):
+        j, g = free[m], grad[m + 2]
+        at += g * theta[m + 2]
+        h += min(g * l[j], g * u[j])
+    return value - at + min(0.0, most * h) - abs(grad[0]) * largest_offset
+
+
+@njit(cache=True)
+def relax_cells(Z, c1, c0, l, u, most, cutoff, tol):
+    """A lower bound on the loss of every card with points in [l, u], and the relaxed minimiser.
+
+    min over w, a, b of the loss of ``Z w + b`` subject to ``a l <= w <= a u``, ``0 <= a <= most``:
+    convex, and exact where l = u. An interior-point method; the bound is the tangent at an iterate,
+    minimised over the cone, so it holds however early the method stops.
+    """
+    n, k = Z.shape
+    free = np.flatnonzero(u > l)
+    d = len(free) + 2
+    D = np.empty((d, n))
+    D[0] = 1.0
+    D[1] = 0.0
+    for j in range(k):
+        if u[j] == l[j]:
+            D[1] += l[j] * Z[:, j]
+    for m in range(len(free)):
+        D[m + 2] = Z[:, free[m]]
+    reach = 0.0
+    for j in range(k):
+        reach += max(abs(l[j]), abs(u[j]))
+    n1 = c1.sum()
+    # some score of the best offset lies on each side of the log-odds of the classes
+    largest_offset = 2.0 * (abs(np.log(n1 / c0.sum())) + most * reach)
+    n_walls = 2 * len(free) + 2
+    theta = np.zeros(d)
+    theta[1] = 0.25 * most
+    for m in range(len(free)):
+        theta[m + 2] = theta[1] * 0.5 * (l[free[m]] + u[free[m]])
+    slope, bend = np.empty(n), np.empty(n)
+    theta[0] = best_offset(D.T @ theta, c1, c0, 0.0, slope, bend)
+    mu, bound, value = 0.02 / n_walls, -np.inf, np.inf
+    grad, H = np.empty(d), np.empty((d, d))
+    wall_g, wall_H = np.empty(d), np.empty((d, d))
+    for _ in range(80):
+        f = theta @ D
+        value = loss_at(f, c1, c0)
+        slopes_at(f, c1, c0, slope, bend)
+        grad[:] = D @ slope
+        H[:] = (D * bend) @ D.T
+        for r in range(d):
+            H[r, r] += 1e-13
+        wall_g[:] = 0.0
+        wall_H[:] = 0.0
+        a = theta[1]
+        wall_g[1] = -1.0 / a + 1.0 / (most - a)
+        wall_H[1, 1] = 1.0 / a**2 + 1.0 / (most - a) ** 2
+        for m in range(len(free)):
+            j = free[m]
+            under = 1.0 / (theta[m + 2] - a * l[j])
+            over = 1.0 / (a * u[j] - theta[m + 2])
+            wall_g[m + 2] += -under + over
+            wall_g[1] += under * l[j] - over * u[j]
+            wall_H[m + 2, m + 2] += under**2 + over**2
+            wall_H[1, 1] += (under * l[j]) ** 2 + (over * u[j]) ** 2
+            cross = -(under**2) * l[j] - over**2 * u[j]
+            wall_H[1, m + 2] += cross
+            wall_H[m + 2, 1] += cross
+        step = np.linalg.solve(H + mu * wall_H, -(grad + mu * wall_g))
+        decrement = -(step @ (grad + mu * wall_g))
+        if decrement < 0.5 * mu * n_walls:
+            b = best_offset(f - theta[0], c1, c0, theta[0], slope, bend)
+            exact = theta.copy()
+            exact[0] = b
+            here = loss_at(f - theta[0] + b, c1, c0)
+            found = cone_bound(here, exact, D @ slope, free, l, u, most, largest_offset)
+            bound = max(bound, found)
+            if bound >= cutoff or here - bound < tol:
+                break
+            mu *= 0.2 if decrement < 0.1 * mu * n_walls else 0.5
+            if mu * n_walls < 1e-14:
+                break
+            step = np.linalg.solve(H + mu * wall_H, -(grad + mu * wall_g))
+        # the longest step that stays inside
+        t = 1.0
+        t = min(t, -0.95 * a / step[1] if step[1] < 0 else t)
+        t = min(t, 0.95 * (most - a) / step[1] if step[1] > 0 else t)
+        for m in range(len(free)):
+            j = free[m]
+            room, pace = theta[m + 2] - a * l[j], step[m + 2] - step[1] * l[j]
+            if pace < 0:
+                t = min(t, -0.95 * room / pace)
+            room, pace = a * u[j] - theta[m + 2], step[1] * u[j] - step[m + 2]
+            if pace < 0:
+                t = min(t, -0.95 * room / pace)
+        # backtracking on the slope along the step: it must still go down or be flat
+        way = grad + mu * wall_g
+        start = step @ way
+        base = value + mu * wall_height(theta, free, l, u, most)
+        done = False
+        for _ in range(30):
+            trial = theta + t * step
+            there = loss_at(trial @ D, c1, c0) + mu * wall_height(trial, free, l, u, most)
+            if there <= base + 1e-4 * t * start + 1e-15:
+                done = True
+                break
+            t *= 0.5
+        if not done:
+            break
+        theta = theta + t * step
+    w = np.zeros(k)
+    for j in range(k):
+        w[j] = theta[1] * l[j]
+    for m in range(len(free)):
+        w[free[m]] = theta[m + 2]
+    return bound, value, theta[1], theta[0], w
+
+
+@njit(cache=True)
+def wall_height(theta, free, l, u, most):
+    a = theta[1]
+    total = -np.log(a) - np.log(most - a)
+    for m in range(len(free)):
+        j = free[m]
+        total -= np.log(theta[m + 2] - a * l[j]) + np.log(a * u[j] - theta[m + 2])
+    return total
+
+
+@njit(cache=True)
+def covered(points, cover):
+    """Whether every group of ``cover`` has an item with points."""
+    for g in range(len(cover)):
+        found = False
+        for j in range(len(points)):
+            if cover[g, j] and points[j] != 0:
+                found = True
+        if not found:
+            return False
+    return True
+
+
+@njit(cache=True)
+def search_points(Z, c1, c0, lo, hi, cover, most, best, gap, n_nodes, tol):
+    """The best points of one support by branch and bound on the lattice.
+
+    Only cards with a loss below ``best`` are kept; what is left out has a loss of at least
+    ``(1 - gap)`` times the best one known then. Returns (loss, a, b, points, bound, nodes):
+    ``bound`` is below the loss of every feasible card of the support.
+    """
+    k = Z.shape[1]
+    size = 64 + 8 * k * (2 + int(np.log2((hi - lo).max() + 2.0)))
+    low, high = np.zeros((size, k)), np.zeros((size, k))
+    parent = np.full(size, -np.inf)
+    low[0], high[0] = lo, hi
+    depth, bound, nodes = 1, np.inf, 0
+    points, best_a, best_b = np.zeros(k), 0.0, 0.0
+    while depth > 0:
+        depth -= 1
+        l, u, above = low[depth].copy(), high[depth].copy(), parent[depth]
+        if nodes >= n_nodes or depth + 2 >= size:
+            bound = min(bound, above)
+            continue
+        nodes += 1
+        hopeless = False
+        for g in range(len(cover)):
+            left = False
+            for j in range(k):
+                left = left or (cover[g, j] and (l[j] != 0 or u[j] != 0))
+            hopeless = hopeless or not left
+        if hopeless:
+            continue
+        if (l == u).all():
+            if covered(l, cover):
+                value, a, b = fit_multiplier(Z @ l, c1, c0, most)
+                bound = min(bound, value)
+                if value < best:
+                    best, best_a, best_b, points = value, a, b, l.copy()
+            continue
+        cutoff = best * (1.0 - gap) - tol
+        lb, _value, a, _b, w = relax_cells(Z, c1, c0, l, u, most, cutoff, 0.1 * tol)
+        lb = max(lb, above)
+        if lb >= cutoff:
+            bound = min(bound, lb)
+            continue
+        ratio = np.minimum(np.maximum(w / max(a, 1e-12), l), u)
+        near = np.minimum(np.maximum(np.rint(ratio), l), u)
+        if covered(near, cover):
+            value, own_a, own_b = fit_multiplier(Z @ near, c1, c0, most)
+            if value < best:
+                best, best_a, best_b, points = value, own_a, own_b, near.copy()
+        # the item whose rounding moves the scores most
+        pick, worst = -1, -1.0
+        for j in range(k):
+            if u[j] > l[j]:
+                off = abs(ratio[j] - near[j]) + 1e-3 * (u[j] - l[j])
+                if off > worst:
+                    pick, worst = j, off
+        cut = min(max(np.floor(ratio[pick]), l[pick]), u[pick] - 1.0)
+        nearer = 1 if ratio[pick] - cut > 0.5 else 0
+        for side in (1 - nearer, nearer):  # the last one put on the stack is taken first
+            low[depth], high[depth], parent[depth] = l, u, lb
+            if side == 0:
+                high[depth, pick] = cut
+            else:
+                low[depth, pick] = cut + 1.0
+            depth += 1
+    return best, best_a, best_b, points, bound, nodes
+
+
+@njit(cache=True)
+def bounds_of_one_more(X, pos, neg, code, k, candidates, lo, hi, most, cutoff, tol):
+    """For every candidate j: the bound of the support with j as its last item."""
+    out = np.empty(len(candidates))
+    value = np.empty(len(candidates))
+    grown = np.empty_like(code)
+    l, u = np.empty(k + 1), np.empty(k + 1)
+    for c in range(len(candidates)):
+        x = X[candidates[c]]
+        for i in range(len(code)):
+            grown[i] = code[i] + (x[i] << k)
+        Z, c1, c0 = cells_of(grown, pos, neg, k + 1)
+        l[:k], u[:k] = lo[:k], hi[:k]
+        l[k], u[k] = lo[k + c], hi[k + c]
+        out[c], value[c], _a, _b, _w = relax_cells(Z, c1, c0, l, u, most, cutoff, tol)
+    return out, value
+
+
+@njit(cache=True)
+def least_cost(totals, yes, no):
+    """Least cost of saying yes from some total on, and that total."""
+    low, high = totals.min(), totals.max()
+    gain = np.zeros(high - low + 2)
+    cost = 0.0
+    for i in range(len(totals)):
+        gain[totals[i] - low] += no[i] - yes[i]
+        cost += yes[i]
+    best, threshold = cost, low
+    for t in range(high - low + 1):  # from the total after this one on
+        cost += gain[t]
+        if cost < best - 1e-15:
+            best, threshold = cost, low + t + 1
+    return best, threshold
