@@ -454,7 +454,12 @@ class LaconicClassifier(TableClassifier):
         self._keep(decide(offered, race, self._rule(seed)), race, fit_all)
 
     def _rows(
-        self, X: Any, training: Training, sample_weight: Any, given: dict[str, Any], costs: Any
+        self,
+        X: Any,
+        training: Training,
+        sample_weight: Any,
+        given: dict[str, Any],
+        costs: Any = None,
     ) -> Rows:
         """The rows with their folds; ``given`` are groups and times as the user gave them."""
         n_given = training.n_rows

@@ -31,9 +31,9 @@ from laconic.core.explanation import Explanation
 from laconic.data.row_keys import content_keys, keyed_folds, row_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.tables.columns import Schema
+from laconic.decide.costs import RowCosts
 from laconic.decide.metadata import passed_to_fit, rows_of_metadata
 from laconic.decide.promises import Guaranteed, Wanted
-from laconic.decide.row_costs import RowCosts
 from laconic.decide.threshold import GuaranteedThreshold
 
 

@@ -28,10 +28,10 @@ from laconic.core.forms import AdditiveScore
 from laconic.data.reading.reading import Reading
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import MISSING
+from laconic.decide.costs import RowCosts
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.promises import guaranteed_from_dict
 from laconic.decide.reference import Reference, adopting, decisions_of
-from laconic.decide.row_costs import RowCosts
 from laconic.export.atomic import write_atomically
 from laconic.kernel.rank_kernel import RankedKernel
 from laconic.linear.form import LinearScore

@@ -22,8 +22,8 @@ from laconic.data.tables.columns import Table
 from laconic.data.tables.files import Labelled, as_native, read_frame, refuse_unknown, split_target
 from laconic.data.tables.kinds import shown
 from laconic.data.tables.text import TextFormat
+from laconic.decide.costs import RowCosts
 from laconic.decide.estimator import DecisionClassifier
-from laconic.decide.row_costs import RowCosts
 from laconic.export.model_file import load
 
 
