@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Ints, Keys
+from laconic._typing import Floats, Ints, Keys
 from laconic.data.tables.columns import Table
 
 _MOST_ROWS = 4_096
 """Distinct rows that tell the columns of an array apart; more would only take longer."""
 _ALIKE, _NOTHING = np.uint64(0), np.uint64(2**64 - 1)
 """Keys of columns that are not yet told apart, and of one that says nothing."""
-_MOST_CELLS = 2**16
-"""Cells of an array that are hashed in one go, so that temporaries stay in the cache."""
 
 
 def row_keys(table: Table, seed: int = 0, columns: Keys | None = None) -> Keys:
@@ -128,9 +126,13 @@ def _totals(table: Table, columns: Keys) -> Keys:
         matrix = table.matrix().tocsr()
         cells = number_keys(matrix.data.astype(np.float64), columns[matrix.indices])
         return _segment_sums(cells, matrix.indptr)
+    if table.all_numeric and table.in_one_matrix:
+        from laconic.data._numba import row_sums_of_keys
+
+        return np.asarray(row_sums_of_keys(*_bits(table), columns))
     total = np.zeros(table.n_rows, dtype=np.uint64)
-    for own, _, cells in _cells(table, columns):
-        total[own] += cells.sum(axis=1, dtype=np.uint64)
+    for _, cells in _cells(table, columns):
+        total += cells
     return total
 
 
@@ -142,10 +144,13 @@ def _sums_by_column(table: Table, rows: Keys) -> Keys:
         cells = number_keys(matrix.data.astype(np.float64), _ALIKE)
         found = np.where(cells == 0, cells, _mixed(cells ^ rows[matrix.indices]))
         return _segment_sums(found, matrix.indptr)
+    if table.all_numeric and table.in_one_matrix:
+        from laconic.data._numba import column_sums_of_keys
+
+        return np.asarray(column_sums_of_keys(*_bits(table), rows))
     total = np.zeros_like(alike)
-    for own, some, cells in _cells(table, alike):
-        found = np.where(cells == 0, cells, _mixed(cells ^ rows[own, None]))
-        total[some] += found.sum(axis=0, dtype=np.uint64)
+    for j, cells in _cells(table, alike):
+        total[j] = np.where(cells == 0, cells, _mixed(cells ^ rows)).sum(dtype=np.uint64)
     return total
 
 
@@ -154,19 +159,17 @@ def _segment_sums(cells: Keys, ends: NDArray[np.integer]) -> Keys:
     return np.asarray(up_to[ends[1:]] - up_to[ends[:-1]])
 
 
-def _cells(table: Table, columns: Keys) -> Iterator[tuple[slice, slice, Keys]]:
-    """Rows, columns and keys of blocks of cells; zero for the number zero."""
-    everything = slice(None)
-    if table.all_numeric and table.in_one_matrix:
-        matrix = table.matrix()
-        many = max(1, _MOST_CELLS // len(columns))
-        for start in range(0, table.n_rows, many):
-            rows = slice(start, start + many)
-            yield rows, everything, number_keys(matrix[rows], columns)
-        return
+def _bits(table: Table) -> tuple[Floats, Keys]:
+    """The numbers of a table and the same bytes as integers."""
+    matrix = np.asarray(table.matrix(), dtype=np.float64)
+    return matrix, matrix.view(np.uint64)
+
+
+def _cells(table: Table, columns: Keys) -> Iterator[tuple[int, Keys]]:
+    """Columns and the keys of their cells; zero for the number zero."""
     for j, column in enumerate(columns):
         texts = table.categories[j] if table.kinds[j] == "categorical" else None
-        yield everything, slice(j, j + 1), _cell_keys(table.column(j), column, texts)[:, None]
+        yield j, _cell_keys(table.column(j), column, texts)
 
 
 def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:

@@ -22,7 +22,7 @@ from laconic.core.contract import (
     fit_context,
     take_rows,
 )
-from laconic.core.folds import HashedFolds, folds_of, seed_of
+from laconic.core.folds import HashedFolds, folds_of, keys_of, seed_of
 from laconic.core.forms import AdditiveScore
 from laconic.core.links import probabilities, rounded_votes, vote_log_odds
 from laconic.votes.criterion import PacBayesBound, pac_bayes_bounds
@@ -110,9 +110,11 @@ class VoteClassifier(TableClassifier):
         else:
             given = rows.n_rows if sample_weight is None else len(np.asarray(sample_weight))
             # ties between voters and draws follow what rows and columns hold, not where they stand
+            # keys of rows do not know the order of the columns: found before it changes
+            keys = keys_of(rows, 0)
             order = column_order(rows.column_keys, rows.table.names)
             rows = replace(rows, table=in_order(rows.table, order))
-            turn = row_order(rows)
+            turn = row_order(rows, keys)
             turned = take_training(rows, turn)
             raw = take_rows(X, turned.kept) if isinstance(self.voters, list | tuple) else None
             prepared = prepare_voters(self.voters, turned, raw, self.classes_, seed)

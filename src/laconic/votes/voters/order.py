@@ -8,7 +8,6 @@ import numpy as np
 
 from laconic._typing import Ints, Keys
 from laconic.core.contract import Training
-from laconic.core.folds import keys_of
 from laconic.data.tables.columns import Table
 from laconic.votes.tuning import SORTED_ROWS
 
@@ -19,15 +18,15 @@ def column_order(keys: Keys, names: Sequence[str]) -> Ints:
     return np.array(ranked, dtype=np.int64)
 
 
-def row_order(rows: Training) -> Ints:
-    """Rows by their values, class and weight, so that no rounding knows how they were given.
+def row_order(rows: Training, keys: Keys) -> Ints:
+    """Rows by the keys of their values, class and weight, so that no rounding knows how they were given.
 
     It is a copy of the rows; beyond :data:`SORTED_ROWS` they stay where they are, and only votes
     whose optimum is not unique can tell.
     """
     if rows.n_rows > SORTED_ROWS:
         return np.arange(rows.n_rows)
-    return np.asarray(np.lexsort((rows.weight, rows.y, keys_of(rows, 0))))
+    return np.asarray(np.lexsort((rows.weight, rows.y, keys)))
 
 
 def take_training(rows: Training, turn: Ints) -> Training:
