@@ -10,7 +10,12 @@ import pandas as pd
 import pytest
 
 PROJECT = Path(__file__).parents[1]
-ELSEWHERE = {"decisions.md", "guarantees.md", "report.md"}  # by the tests of their packages
+ELSEWHERE = {
+    "decisions.md",
+    "guarantees.md",
+    "integration.md",
+    "report.md",
+}  # by the tests of their packages
 PAGES = [
     path
     for path in [*PROJECT.glob("README*.md"), *sorted((PROJECT / "docs").glob("*.md"))]

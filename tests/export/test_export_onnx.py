@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import export_cases as cases
+import laconic
 from laconic import DecisionClassifier, SparseAdditiveClassifier
 from laconic.export.onnx_graph import register_onnx_converters, to_onnx
 from laconic.export.parts import NotExportableError
@@ -128,3 +129,33 @@ def test_columns_of_a_pipeline_keep_their_categories():
 def test_a_missing_text_that_is_a_category_is_refused():
     with pytest.raises(NotExportableError, match="missing_text"):
         to_onnx(cases.decided(cases.form(2)), missing_text="cook")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["bare", "decision", "choice"])
+def test_skl2onnx_writes_bare_models_and_the_choice(kind, dtype):
+    """Also with cells of 32 bits and without ZipMap."""
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(200, 3)).astype(dtype)
+    y = np.where(X[:, 0] + draw.normal(size=200) > 0.4, "late", "fine")
+    costs = {"late": {"fine": 5}, "fine": {"late": 1}}
+    inner = laconic.PlainLogisticRegression()
+    model = {
+        "bare": inner,
+        "decision": laconic.DecisionClassifier(inner, costs=costs),
+        "choice": laconic.LaconicClassifier(
+            costs=costs, candidates=["logistic"], cv=2, random_state=0
+        ),
+    }[kind].fit(X, y)
+    register_onnx_converters()
+    tensor = FloatTensorType if dtype is np.float32 else DoubleTensorType
+    made = skl2onnx.to_onnx(
+        model, initial_types=[("X", tensor([None, 3]))], options={"zipmap": False}, target_opset=17
+    )
+    session = onnxruntime.InferenceSession(made.SerializeToString())
+    label, proba = session.run(None, {"X": X})
+    assert (label == model.predict(X)).all()
+    assert np.abs(proba - model.predict_proba(X)).max() < 1e-12

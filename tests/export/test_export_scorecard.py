@@ -11,7 +11,12 @@ import pytest
 from sklearn.metrics import log_loss
 
 import export_cases as cases
-from laconic import DecisionClassifier, SparseAdditiveClassifier, expected_cost
+from laconic import (
+    DecisionClassifier,
+    SparseAdditiveClassifier,
+    WeightedNaiveBayes,
+    expected_cost,
+)
 from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm
 from laconic.data.tables.axes import KnotAxis
 from laconic.data.tables.columns import Schema
@@ -114,7 +119,8 @@ def test_loss_is_what_other_code_measures():
     assert finer is not None
     assert finer["largest_change"] < loss["largest_change"] / 5
     json.dumps(card.to_dict())
-    assert card.to_csv().splitlines()[0] == "variable,part,points"
+    heads = "variable,part,points,rows,share of rows,rate of yes,WoE"
+    assert card.to_csv().splitlines()[0] == heads
     assert "What rounding costs" in card.to_markdown()
     assert len(card.frame()) == len(card.to_csv().splitlines()) - 1
 
@@ -164,3 +170,111 @@ def test_markdown_is_inert():
     assert "0.125" in text
     assert model_card(None) == "# Model card\n"
     assert model_card({"rows": {"train": None, "test": 7}}).count("7") == 1
+
+
+def lending(n=600, seed=0):
+    draw = np.random.default_rng(seed)
+    X = {"income": draw.gamma(4.0, 600.0, n), "job": draw.choice(["none", "part", "full"], n)}
+    X["income"][::23] = np.nan
+    score = 1.0 - np.nan_to_num(X["income"], nan=1500.0) / 900 + 0.8 * (X["job"] == "none")
+    return X, np.where(score + draw.logistic(size=n) > 0, "bad", "good")
+
+
+@pytest.fixture(scope="module")
+def lender():
+    inner = SparseAdditiveClassifier(group_penalty=0.002, pairs=0)
+    costs = {"bad": {"good": 5}, "good": {"bad": 1}}
+    return DecisionClassifier(inner, costs=costs, positive="bad").fit(*lending())
+
+
+def test_base_score_odds_and_points_to_double(lender):
+    """600 points are odds of 50 good to 1 bad, and 20 points more double them."""
+    X, y = lending(seed=1)
+    card = to_scorecard(lender, X, y, base_score=600, base_odds=50, points_to_double=20)
+    assert card.scored == "good"
+    good, bad = card.parts.rule.labels.index("good"), card.parts.rule.labels.index("bad")
+    proba = card.of_totals(np.array([[600], [620], [580]]))
+    odds = proba[:, good] / proba[:, bad]
+    np.testing.assert_allclose(odds, [50.0, 100.0, 25.0], rtol=1e-9)
+    # more points are safer, and the card is the rounded model
+    points, exact = card.points(X), lender.predict_proba(X)[:, good]
+    order = np.argsort(points, kind="stable")
+    assert (np.diff(card.predict_proba(X)[order, good]) >= 0).all()
+    assert np.corrcoef(points, np.log(exact / (1 - exact)))[0, 1] > 0.99
+    assert card.loss["largest_change"] < 0.1
+    text = card.to_markdown()
+    assert "20 points more double the odds of good" in text
+    assert "A total of 600 is odds of 50 to 1 for good." in text
+    said = card.to_dict()
+    assert (said["base_score"], said["base_odds"], said["points_to_double"]) == (600, 50, 20)
+    # the other way round the same model: probabilities differ by the rounding of points only
+    risk = to_scorecard(lender, X, y, base_score=600, base_odds=50, scored="bad", most_parts=None)
+    safe = to_scorecard(lender, X, y, base_score=600, base_odds=50, most_parts=None)
+    assert np.abs(risk.predict_proba(X) - safe.predict_proba(X)).max() < 0.03
+    odds = risk.of_totals(np.array([[600]]))[0]
+    assert odds[bad] / odds[good] == pytest.approx(50.0)
+
+
+def test_counts_and_event_rates_are_those_of_the_rows(lender):
+    X, y = lending(seed=2)
+    card = to_scorecard(lender, X, y, base_score=600, base_odds=50)
+    frame = card.frame()
+    rate = "rate of bad"
+    heads = ["variable", "part", "points", "rows", "share of rows", rate, "WoE"]
+    assert list(frame.columns) == heads
+    assert frame["rows"][0] == len(y)
+    jobs = frame[frame["variable"] == "job"]
+    for _, row in jobs.iterrows():
+        inside = np.isin(X["job"], row["part"].split(", "))
+        assert row["rows"] == inside.sum()
+        if inside.any():
+            assert row[rate] == pytest.approx((y[inside] == "bad").mean(), abs=5e-5)
+            good, bad = (y[inside] == "good").sum(), (y[inside] == "bad").sum()
+            woe = math.log(good / (y == "good").sum()) - math.log(bad / (y == "bad").sum())
+            assert row["WoE"] == pytest.approx(woe, abs=5e-5)
+    income = frame[frame["variable"] == "income"]
+    assert income["rows"].sum() == len(y)
+    missing = income[income["part"] == "missing"]
+    assert missing["rows"].iloc[0] == np.isnan(X["income"]).sum()
+    for _, row in income.iterrows():
+        if row["part"].startswith("("):
+            low, high = map(float, row["part"][1:-1].split(", "))
+            assert row["rows"] == ((X["income"] > low) & (X["income"] <= high)).sum()
+    # by total: every row once
+    decided = [line for line in card.to_markdown().splitlines() if line.startswith("| ")]
+    assert sum(card.bins.between(a, b)[0] for a, b, _ in card.decisions()) == len(y)
+    assert any(rate in line for line in decided)
+
+
+def test_cuts_have_few_digits(lender):
+    card = to_scorecard(lender, *lending())
+    bounds = next(v for v in card.variables if v.columns == ("income",)).term.axes[0].bounds
+    assert len(bounds) > 3
+    assert all(len(f"{b:.12g}".replace(".", "").strip("0")) <= 3 for b in bounds)
+    exact = to_scorecard(lender, *lending(), most_parts=None)
+    assert abs(card.loss["log_loss_rounded"] - exact.loss["log_loss"]) < 0.01
+
+
+def test_a_base_score_is_for_log_odds_of_two_classes(lender):
+    with pytest.raises(ValueError, match="base_odds must be above 0"):
+        to_scorecard(lender, *lending(), base_score=600, base_odds=0)
+    with pytest.raises(ValueError, match="scored must be one of bad, good"):
+        to_scorecard(lender, *lending(), scored="ugly")
+    frame = cases.rows(100).drop(columns="row id")
+    with pytest.raises(ValueError, match="log-odds of two classes"):
+        to_scorecard(cases.decided(cases.form(4, "softmax")), frame, base_score=600)
+
+
+def test_counts_of_pairs_and_trees():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(500, 2))
+    y = (X[:, 0] * X[:, 1] + 0.4 * draw.normal(size=500) > 0).astype(int)
+    inner = WeightedNaiveBayes(random_state=0, pairs=1, trees=1)
+    card = to_scorecard(DecisionClassifier(inner).fit(X, y), X, y)
+    assert {len(variable.columns) for variable in card.variables} >= {2}
+    for v, variable in enumerate(card.variables):
+        values = [own[0] for _, own in variable.parts()]
+        own = variable.term.contribution(card.parts.schema.apply(X))[:, 0]
+        assert (np.array(values)[variable.places(card.parts.schema.apply(X))] == own).all()
+        assert card.bins.rows[v].sum() == 500
+        assert card.bins.events[v].sum() == y.sum()

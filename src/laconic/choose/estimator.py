@@ -638,6 +638,10 @@ class LaconicClassifier(TableClassifier):
             )
         return cast("Explanation", self.estimator_.explain(X))
 
+    def __call__(self, X: Any) -> Floats:
+        """The score that :meth:`explain` takes apart, for ``shap.Explainer(model, X)``."""
+        return self.explain(X).score
+
 
 def candidates_for_scans(given: Any, auto: list[Candidate]) -> list[Candidate]:
     """The candidates that fit from a scan; one that was named and does not is an error."""

@@ -72,10 +72,22 @@ def onnx(
 def scorecard(
     model: ModelArgument,
     rows: Annotated[
-        Path | None, typer.Option(help="Table not used for the fit, to measure the loss.")
+        Path | None,
+        typer.Option(help="Labelled table not used for the fit: counts, event rates, the loss."),
     ] = None,
     target: Annotated[str | None, typer.Option(help="Column of the classes in --rows.")] = None,
     points_to_double: Annotated[float, typer.Option(help="Points that double the odds.")] = 20.0,
+    base_score: Annotated[
+        float | None, typer.Option(help="Total that means --base-odds to 1, such as 600.")
+    ] = None,
+    base_odds: Annotated[float, typer.Option(help="Odds at the base score, such as 50.")] = 1.0,
+    scored: Annotated[
+        str | None,
+        typer.Option(
+            help="Class that more points speak for (with --base-score: the other than "
+            "the positive one)."
+        ),
+    ] = None,
     out: OutOption = None,
 ) -> None:
     """Whole points to add up: Markdown, or CSV or JSON by the name of the file."""
@@ -86,7 +98,10 @@ def scorecard(
 
     loaded = load(model)
     X, y = (None, None) if rows is None else rows_for(loaded, rows, target, TextFormat())
-    card = to_scorecard(loaded, X, y, points_to_double=points_to_double)
+    card = to_scorecard(
+        loaded, X, y, points_to_double=points_to_double, base_score=base_score,
+        base_odds=base_odds, scored=scored,
+    )  # fmt: skip
     suffix = "" if out is None else out.suffix.lower()
     if suffix == ".csv":
         text = card.to_csv()

@@ -420,6 +420,10 @@ class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]
         assert form is not None
         return explain_form(form, self.classes_, self._read_rows(X))
 
+    def __call__(self, X: Any) -> NDArray[np.float64]:
+        """The score that :meth:`explain` takes apart, for ``shap.Explainer(model, X)``."""
+        return self.explain(X).score
+
 
 def _as_labels(y: Any) -> Any:
     """Series of any frame library as arrays; missing labels become NaN, refused later."""

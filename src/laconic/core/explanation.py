@@ -188,6 +188,37 @@ class Explanation:
         columns[self._free("score")] = self.score.ravel()
         return theme.frame_of(columns)
 
+    def to_shap(self, data: Any = None) -> Any:
+        """The same numbers as a ``shap.Explanation``, for the plots of shap.
+
+        Sums of terms have exact Shapley values in closed form, so no explainer samples anything:
+        contributions against the mean of background rows (:meth:`against`) are those of shap's
+        interventional explainers. A variable that reads several columns is one feature.
+
+        Parameters
+        ----------
+        data : array of shape (n, V), default=None
+            What the plots write beside the names. None: the cells, as texts.
+
+        Returns
+        -------
+        shap.Explanation
+            Values (n, V) for two classes, (n, V, K) for more. Needs the package shap.
+        """
+        from shap import Explanation as ShapExplanation
+
+        values = np.asarray(self)
+        if data is None:
+            data = np.array([self.parts(i) for i in range(self.n_rows)], dtype=object)
+        base = self.baseline[0] if len(self.baseline) == 1 else self.baseline
+        return ShapExplanation(
+            values,
+            base_values=np.repeat(np.asarray(base)[None], self.n_rows, axis=0),
+            data=np.asarray(data).reshape(self.n_rows, len(self.names)),
+            feature_names=list(self.names),
+            output_names=None if values.ndim == 2 else [str(label) for label in self.classes],
+        )
+
     def _free(self, name: str) -> str:
         while name in self.names:
             name += "_"

@@ -434,6 +434,10 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         mean = np.array([average[name] for name in why.names], dtype=np.float64)
         return replace(why, average=mean.reshape(why.contributions.shape[1:]))
 
+    def __call__(self, X: Any) -> Floats:
+        """The score that :meth:`explain` takes apart, for ``shap.Explainer(model, X)``."""
+        return self.explain(X).score
+
     def _refuse_to_weigh(self, *given: Any) -> None:
         """A rule that decides itself, such as a minimax rule, leaves nothing to weigh."""
         decides = getattr(self.estimator_, "decides", False)

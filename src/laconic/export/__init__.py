@@ -13,5 +13,6 @@ __getattr__, __dir__, __all__ = door(
         "to_onnx": "onnx_graph",
         "to_scorecard": "scorecard",
         "to_sql": "sql",
+        "trusted_types": "trusted",
     },
 )

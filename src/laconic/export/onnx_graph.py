@@ -7,7 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+import laconic
 from laconic import __version__
+from laconic.decide.estimator import DecisionClassifier
 from laconic.export.onnx_terms import Graph, write_model
 from laconic.export.parts import (
     NotExportableError,
@@ -191,7 +193,10 @@ _SINCE = {"Where": 16, "LessOrEqual": 16, "Identity": 16, "Reshape": 14, "Add": 
 
 
 def register_onnx_converters() -> None:
-    """Let skl2onnx convert pipelines that end in a DecisionClassifier.
+    """Let skl2onnx convert a model of this library, alone or at the end of a pipeline.
+
+    A LaconicClassifier or DecisionClassifier decides at least expected cost; a bare family, such as
+    a SparseAdditiveClassifier, for the likeliest class, as its ``predict`` does.
 
     Call it once before ``skl2onnx.to_onnx(pipeline, ...)``. Give inputs of 64-bit floats and
     ``target_opset`` 17 or later; the probabilities are 64-bit whatever the inputs are.
@@ -220,16 +225,30 @@ def register_onnx_converters() -> None:
         raise NotExportableError(
             "Pipelines need the package skl2onnx: install laconic[onnx]."
         ) from error
-    from laconic.decide.estimator import DecisionClassifier
+    for name in _CONVERTED:
+        update_registered_converter(
+            getattr(laconic, name),
+            f"Laconic{name}",
+            _output_types,
+            _convert,
+            options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
+            overwrite=True,
+        )
 
-    update_registered_converter(
-        DecisionClassifier,
-        "LaconicDecisionClassifier",
-        _output_types,
-        _convert,
-        options={"zipmap": [True, False, "columns"], "nocl": [True, False]},
-        overwrite=True,
-    )
+
+_CONVERTED = (
+    "DecisionClassifier", "LaconicClassifier", "BlendedClassifier", "PlainLogisticRegression",
+    "GrayZoneLogisticRegression", "GrayZoneLogisticRegressionCV", "SparseAdditiveClassifier",
+    "WeightedNaiveBayes", "ScorecardClassifier", "SparseRulesClassifier", "CqBoostClassifier",
+    "ConvexRiskClassifier",
+)  # fmt: skip
+
+
+def _parts(model: Any) -> Parts:
+    """What is written: with its decision layer, or of a bare model for the likeliest class."""
+    if isinstance(model, DecisionClassifier) or hasattr(model, "decision_"):
+        return raw_parts(decision_layer(model), "ONNX")
+    return raw_parts(DecisionClassifier(model, prefit=True).fit(None, None), "ONNX")
 
 
 def _output_types(operator: Any) -> None:
@@ -240,7 +259,7 @@ def _output_types(operator: Any) -> None:
         StringTensorType,
     )
 
-    parts = raw_parts(decision_layer(operator.raw_operator), "ONNX")
+    parts = _parts(operator.raw_operator)
     rows = operator.inputs[0].type.shape[0]
     kind = np.asarray(uniform_labels(parts.rule)).dtype.kind
     kinds = {
@@ -254,7 +273,7 @@ def _output_types(operator: Any) -> None:
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
-    parts = raw_parts(decision_layer(operator.raw_operator), "ONNX")
+    parts = _parts(operator.raw_operator)
     graph = _InPipeline(scope, container)
     inputs: list[_Tensor] = operator.inputs
     if len(inputs) == 1 and len(parts.schema.names) > 1:

@@ -1,4 +1,4 @@
-"""Terms of a fitted form rounded to whole points, as tables a person can add up."""
+"""A fitted decision model as a scorecard: whole points to add up, and what rounding them costs."""
 
 from __future__ import annotations
 
@@ -14,172 +14,12 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.decisions import class_codes
-from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
+from laconic.core.forms import AdditiveScore
 from laconic.core.links import probabilities
-from laconic.data.tables.axes import Axis, IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
 from laconic.export.card import inert, table
-from laconic.export.parts import NotExportableError, Parts, parts_of
-
-_MOST_PARTS = 2_000
-"""Parts of one variable, above which nobody reads them."""
-
-
-@dataclass(frozen=True)
-class Points:
-    """One variable of a scorecard: a term whose values are whole points >= 0.
-
-    ``term.values`` are the points as floats; ``lowest`` was taken off them, by score.
-    """
-
-    term: SlotTerm | RulesTerm
-    lowest: Ints
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.term.columns
-
-    def parts(self) -> list[tuple[str, list[int]]]:
-        """Text of each part and its points by score."""
-        values = self.term.values.astype(np.int64)
-        if isinstance(self.term, RulesTerm):
-            return [
-                (" and ".join(path) or "always", values[leaf].tolist())
-                for leaf, path in _paths(self.term, 0, ())
-            ]
-        labels = [axis.labels() for axis in self.term.axes]
-        if len(labels) == 1:
-            return [(text, own.tolist()) for text, own in zip(labels[0], values, strict=True)]
-        return [
-            (f"{first} and {second}", values[i, j].tolist())
-            for i, first in enumerate(labels[0])
-            for j, second in enumerate(labels[1])
-        ]
-
-    def scaled(self, factor: float) -> SlotTerm | RulesTerm:
-        """The term in units of the score, ``factor`` points to the unit."""
-        return replace(self.term, values=self.term.values / factor)
-
-
-def _paths(term: RulesTerm, t: int, path: tuple[str, ...]) -> list[tuple[int, tuple[str, ...]]]:
-    c = int(term.column[t])
-    if c < 0:
-        return [(t, path)]
-    labels, ranks, limit = term.axes[c].labels(), term.ranks[c], int(term.threshold[t])
-    sides = []
-    for child, goes in ((term.left[t], ranks <= limit), (term.right[t], ranks > limit)):
-        texts = [text for text, here in zip(labels, goes, strict=True) if here]
-        said = f"{term.columns[c]} in {', '.join(texts)}"
-        sides += _paths(term, int(child), (*path, said))
-    return sides
-
-
-def in_points(
-    term: Term, factor: float, parts: Parts, rows: Table | None, most_parts: int | None
-) -> Points:
-    """``term`` times ``factor``, rounded; lines and shapes are cut where the rounding steps."""
-    if isinstance(term, RulesTerm):
-        rounded = np.rint(factor * term.values)
-        # inner nodes have values too, which nothing reads
-        lowest = rounded[term.column < 0].min(axis=0)
-        values = np.where((term.column < 0)[:, None], rounded - lowest, 0.0)
-        return Points(replace(term, values=values), lowest.astype(np.int64))
-    if isinstance(term, LineTerm):
-        term = _as_shape(term, parts, rows)
-    if len(term.axes) == 2:
-        term = _cut_grid(term)
-    elif isinstance(term.axes[0], KnotAxis):
-        term = _cut_shape(term, factor, most_parts)
-    rounded = np.rint(factor * term.values)
-    lowest = rounded.min(axis=tuple(range(len(term.axes))))
-    return Points(replace(term, values=rounded - lowest), lowest.astype(np.int64))
-
-
-def _as_shape(term: LineTerm, parts: Parts, rows: Table | None) -> SlotTerm:
-    """A line between the least and the largest value of its column; flat beyond them."""
-    if parts.kind(term.column) == "boolean":
-        ends = np.array([0.0, 1.0])
-    elif rows is None:
-        raise NotExportableError(
-            f"Column {shown(term.column)} has a slope, and a scorecard needs its range: give rows."
-        )
-    else:
-        values = rows.column(rows.place(term.column))
-        if np.isnan(values).all():
-            raise NotExportableError(f"Column {shown(term.column)} has no value in the rows.")
-        ends = np.unique([np.nanmin(values), np.nanmax(values)])
-    assert term.missing is not None
-    at_ends = (ends - term.origin)[:, None] * term.slope
-    axis = KnotAxis(ends, np.empty(0))
-    return SlotTerm((term.column,), (axis,), np.concatenate([at_ends, term.missing[None, :]]))
-
-
-def _cut_shape(term: SlotTerm, factor: float, most_parts: int | None) -> SlotTerm:
-    """Intervals on which the shape, rounded to a step of whole points, is constant."""
-    axis = term.axes[0]
-    assert isinstance(axis, KnotAxis)
-    n = len(axis.knots)
-    points = factor * term.values[:n]
-    climbed = float(np.abs(np.diff(points, axis=0)).sum())
-    if most_parts is None and climbed > _MOST_PARTS:
-        raise NotExportableError(
-            f"Column {shown(term.columns[0])} would have about {climbed:,.0f} parts; ask for "
-            "fewer (most_parts), or for fewer points (points_to_double)."
-        )
-    step = 1.0 if most_parts is None else max(1.0, np.ceil(climbed / most_parts))
-    bounds = np.unique(
-        np.concatenate(
-            [np.empty(0)]
-            + [
-                _crossings(axis.knots[i : i + 2], points[i : i + 2, k] / step)
-                for i in range(n - 1)
-                for k in range(points.shape[1])
-            ]
-        )
-    )
-    inner = 0.5 * bounds[:-1] + 0.5 * bounds[1:]
-    ends = [axis.knots[:1], inner, axis.knots[-1:]] if len(bounds) else [axis.knots[:1]]
-    index, way = KnotAxis(axis.knots, np.empty(0)).encode(np.concatenate(ends))
-    after = np.minimum(index + 1, n - 1)
-    inside = (1.0 - way)[:, None] * points[index] + way[:, None] * points[after]
-    whole = step * np.rint(inside / step)
-    # parts with the same points are one part
-    steps = (whole[1:] != whole[:-1]).any(axis=1)
-    kept = np.concatenate([[True], steps])
-    values = np.concatenate([whole[kept] / factor, term.values[n:]])
-    cut = IntervalAxis(bounds[steps], tuple(axis.specials.tolist()))
-    return SlotTerm(term.columns, (cut,), values)
-
-
-def _crossings(x: Floats, points: Floats) -> Floats:
-    """Where a line between two knots passes from one whole number to the next."""
-    low, high = np.sort(points)
-    halves = np.arange(np.floor(low - 0.5) + 1.5, high, 1.0)
-    halves = halves[(halves > low) & (halves < high)]
-    way = (halves - points[0]) / (points[1] - points[0]) if len(halves) else halves
-    return np.asarray((1.0 - way) * x[0] + way * x[1])
-
-
-def _cut_grid(term: SlotTerm) -> SlotTerm:
-    """Cells between knots, each with the value in its middle."""
-    values = term.values
-    axes: list[Axis] = []
-    for place, axis in enumerate(term.axes):
-        if not isinstance(axis, KnotAxis):
-            axes.append(axis)
-            continue
-        n = len(axis.knots)
-        flat = np.moveaxis(values, place, 0)
-        middle = 0.5 * flat[: n - 1] + 0.5 * flat[1:n]
-        cut = np.concatenate([flat[:1], middle, flat[n - 1 :]])
-        values = np.moveaxis(cut, 0, place)
-        axes.append(IntervalAxis(axis.knots, tuple(axis.specials.tolist())))
-    return SlotTerm(term.columns, tuple(axes), values)
-
-
-# A fitted decision model as a scorecard: whole points to add up, and what rounding them costs.
-
+from laconic.export.parts import Parts, decision_layer, parts_of
+from laconic.export.points import Points, in_points
 
 _VOTE_POINTS = 1000.0
 """Points of a vote of 1, for models whose scores are votes and not log-odds."""
@@ -203,6 +43,13 @@ class Scorecard:
     factor : float
     loss : dict or None
         What rounding changed on the rows given to :func:`to_scorecard`.
+    offset : float
+        Points at even odds: with a ``base_score``, what puts it at its odds.
+    scored : object
+        Two classes: the one whose odds more points raise.
+    bins : dict or None
+        With labelled rows, how many of them fall in each part, and how many events are among
+        them.
     """
 
     parts: Parts
@@ -210,6 +57,16 @@ class Scorecard:
     base: tuple[int, ...]
     factor: float
     loss: dict[str, float] | None = None
+    offset: float = 0.0
+    scored: Any = None
+    bins: Bins | None = None
+    scale: tuple[float, float] | None = None
+    """Base score and its odds, as they were asked for."""
+
+    @property
+    def _sign(self) -> float:
+        labels = self.parts.rule.labels
+        return -1.0 if len(self.base) == 1 and self.scored == labels[0] else 1.0
 
     def points(self, X: Any) -> NDArray[np.int64]:
         """Total points of each row, (rows,) or (rows, scores)."""
@@ -233,7 +90,7 @@ class Scorecard:
     def of_totals(self, totals: NDArray[np.int64]) -> Floats:
         """Class probabilities of total points, (rows, classes) from (rows, scores)."""
         form = self.parts.form
-        scores = totals / self.factor
+        scores = self._sign * (totals - self.offset) / self.factor
         proba = probabilities(scores, form.link, form.smoothing, form.calibration)
         return self.parts.rule.corrected(self.parts.clipped(proba))
 
@@ -260,11 +117,9 @@ class Scorecard:
         columns: dict[str, list[Any]] = {"variable": [], "part": []}
         heads = self._heads()
         columns |= {head: [] for head in heads}
-        for variable, part, own in self._rows():
-            columns["variable"].append(variable)
-            columns["part"].append(part)
-            for head, value in zip(heads, own, strict=True):
-                columns[head].append(value)
+        for row in self._rows():
+            for name, value in zip(columns, row, strict=True):
+                columns[name].append(value)
         try:
             import pandas as pd
         except ImportError:
@@ -272,14 +127,19 @@ class Scorecard:
         return pd.DataFrame(columns)
 
     def _heads(self) -> list[str]:
-        if len(self.base) == 1:
-            return ["points"]
-        return [f"points for {label}" for label in self.parts.rule.labels]
+        heads = [f"points for {label}" for label in self.parts.rule.labels]
+        heads = ["points"] if len(self.base) == 1 else heads
+        return heads if self.bins is None else [*heads, *self.bins.heads()]
 
-    def _rows(self) -> list[tuple[str, str, list[int]]]:
-        rows = [("(every row)", "", list(self.base))]
-        for one in self.variables:
-            rows += [(" and ".join(one.columns), part, own) for part, own in one.parts()]
+    def _rows(self) -> list[list[Any]]:
+        """Variable, part, points and, with labelled rows, counts."""
+        counted = self.bins is not None
+        first: list[Any] = ["(every row)", "", *self.base]
+        rows = [[*first, *self.bins.total()] if self.bins is not None else first]
+        for v, one in enumerate(self.variables):
+            for place, (part, own) in enumerate(one.parts()):
+                told = self.bins.cells(v, place) if counted and self.bins is not None else []
+                rows.append([" and ".join(one.columns), part, *own, *told])
         return rows
 
     def to_csv(self) -> str:
@@ -287,18 +147,25 @@ class Scorecard:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(["variable", "part", *self._heads()])
-        for variable, part, own in self._rows():
-            writer.writerow([variable, part, *own])
+        writer.writerows(self._rows())
         return text.getvalue()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
+        many = len(self.base)
+        heads = self._heads()
         return {
             "factor": self.factor,
-            "scores": self._heads(),
+            "offset": self.offset,
+            "scored": None if self.scored is None else str(self.scored),
+            "base_score": None if self.scale is None else self.scale[0],
+            "base_odds": None if self.scale is None else self.scale[1],
+            "points_to_double": self.factor * math.log(2.0),
+            "scores": heads[:many],
             "parts": [
-                {"variable": variable, "part": part, "points": own}
-                for variable, part, own in self._rows()
+                {"variable": row[0], "part": row[1], "points": row[2 : 2 + many]}
+                | dict(zip(heads[many:], row[2 + many :], strict=True))
+                for row in self._rows()
             ],
             "decisions": [
                 {"from": low, "to": high, "decision": label}
@@ -310,17 +177,20 @@ class Scorecard:
     def to_markdown(self, title: str = "Scorecard") -> str:
         """A page: points, decisions by total, and what rounding costs."""
         lines = [f"# {inert(title)}", "", self._how(), ""]
-        lines += table(
-            ["Variable", "Part", *self._heads()], [[v, p, *o] for v, p, o in self._rows()]
-        )
+        rows = [["" if cell is None else cell for cell in row] for row in self._rows()]
+        lines += table(["Variable", "Part", *self._heads()], rows)
         decided = self.decisions()
         if decided:
             last = self.parts.rule.labels[-1]
             heads = ["From", "To", "Decision", f"Probability of {last}"]
             rows = []
+            if self.bins is not None:
+                heads += ["rows", f"rate of {self.bins.event}"]
             for low, high, label in decided:
                 ends = self.of_totals(np.array([[low], [high]]))[:, -1]
                 rows.append([low, high, label, f"{ends[0]:.4g} to {ends[1]:.4g}"])
+                if self.bins is not None:
+                    rows[-1] += self.bins.between(low, high)
             lines += ["", "## Decision by total", "", *table(heads, rows)]
         if self.loss is not None:
             lines += ["", "## What rounding costs", "", *_loss_lines(self.loss)]
@@ -332,11 +202,16 @@ class Scorecard:
             return f"Add the points of every row that applies; {self.factor:g} are a full vote."
         double = self.factor * math.log(2.0)
         if len(self.base) == 1:
-            last = inert(self.parts.rule.labels[-1])
-            return (
+            labels = self.parts.rule.labels
+            about = labels[-1] if self.scored is None else self.scored
+            text = (
                 f"Add the points of every row that applies. {double:g} points more double "
-                f"the odds of {last}, before the class mix is corrected."
+                f"the odds of {inert(about)}, before the class mix is corrected."
             )
+            if self.scale is None:
+                return text
+            score, odds = self.scale
+            return f"{text} A total of {score:g} is odds of {odds:g} to 1 for {inert(about)}."
         return (
             "Add the points of every row that applies, for each class. A lead of "
             f"{double:g} points over another class is odds of two to one, before the class mix is "
@@ -363,6 +238,9 @@ def to_scorecard(
     *,
     points_to_double: float = 20.0,
     most_parts: int | None = 12,
+    base_score: float | None = None,
+    base_odds: float = 1.0,
+    scored: Any = None,
 ) -> Scorecard:
     """Round a model to whole points, and measure what that changes.
 
@@ -381,7 +259,14 @@ def to_scorecard(
         whatever this number is.
     most_parts : int or None, default=12
         About how many parts a shape or line is cut into at most, by rounding to larger steps than
-        one point. None: steps of one point.
+        one point, with cuts moved a little for fewer digits. None: steps of one point, exactly.
+    base_score : float, default=None
+        Two classes: the total that means odds of ``base_odds`` to 1, such as 600 points at odds
+        of 50. None: even odds are 0 points.
+    base_odds : float, default=1
+    scored : class, default=None
+        Two classes: the one whose odds more points raise. None: the last one; with a
+        ``base_score`` the one that is not the positive class, so that more points are safer.
 
     Returns
     -------
@@ -407,16 +292,20 @@ def to_scorecard(
         raise ValueError(f"most_parts must be a whole number >= 1 or None, got {most_parts!r}.")
     parts = parts_of(model)
     form = parts.form
+    event, scored = _event_and_scored(model, parts, base_score, base_odds, scored)
+    sign = -1.0 if form.n_scores == 1 and scored == parts.rule.labels[0] else 1.0
     factor = _VOTE_POINTS if form.link == "vote" else points_to_double / math.log(2.0)
+    offset = 0.0 if base_score is None else base_score - factor * math.log(base_odds)
     rows = None if X is None else parts.schema.apply(X)
-    variables = tuple(in_points(term, factor, parts, rows, most_parts) for term in form.terms)
-    base = np.rint(factor * form.intercept).astype(np.int64)
+    shown = form if sign > 0 else form.reversed()
+    variables = tuple(in_points(term, factor, parts, rows, most_parts) for term in shown.terms)
+    base = np.rint(offset + factor * shown.intercept).astype(np.int64)
     for variable in variables:
         base = base + variable.lowest
     rounded = AdditiveScore(
         form.classes,
-        base / factor,
-        tuple(variable.scaled(factor) for variable in variables),
+        sign * (base - offset) / factor,
+        tuple(variable.scaled(sign * factor) for variable in variables),
         form.link,
         form.smoothing,
         form.calibration,
@@ -426,11 +315,85 @@ def to_scorecard(
         variables,
         tuple(int(value) for value in base),
         factor,
+        offset=offset,
+        scored=scored if form.n_scores == 1 else None,
+        scale=None if base_score is None else (float(base_score), float(base_odds)),
     )
     if rows is None or y is None:
         return card
     loss = _measured_loss(parts, card, rows, np.asarray(y))
-    return Scorecard(card.parts, card.variables, card.base, card.factor, loss)
+    return replace(card, loss=loss, bins=_counted(card, rows, np.asarray(y), event))
+
+
+def _event_and_scored(
+    model: Any, parts: Parts, base_score: Any, base_odds: Any, scored: Any
+) -> tuple[Any, Any]:
+    """The class that is counted as an event, and the one whose odds the points raise."""
+    labels = list(parts.rule.labels)
+    known = getattr(decision_layer(model), "positive_", None)
+    event = known if known in labels else labels[-1]
+    numbers = [value for value in (base_score, base_odds) if value is not None]
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in numbers):
+        raise ValueError(f"base_score and base_odds must be numbers, got {numbers}.")
+    if not base_odds > 0:
+        raise ValueError(f"base_odds must be above 0, got {base_odds!r}.")
+    if (base_score is not None or scored is not None) and (
+        parts.form.n_scores != 1 or parts.form.link == "vote"
+    ):
+        raise ValueError("base_score and scored are for log-odds of two classes.")
+    if scored is None:
+        return event, next(c for c in labels if c != event) if base_score is not None else labels[
+            -1
+        ]
+    named = {str(label): label for label in labels}
+    if str(scored) not in named:
+        raise ValueError(f"scored must be one of {', '.join(named)}, got {scored!r}.")
+    return event, named[str(scored)]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Labelled rows in the parts of a scorecard: how many, and how many of them are events."""
+
+    event: Any
+    rows: tuple[Ints, ...]
+    events: tuple[Ints, ...]
+    totals: Ints
+    hit: NDArray[np.bool_]
+
+    def heads(self) -> list[str]:
+        return ["rows", "share of rows", f"rate of {self.event}", "WoE"]
+
+    def total(self) -> list[Any]:
+        n = len(self.hit)
+        return [n, 1.0, round(float(self.hit.mean()), 4) if n else None, None]
+
+    def cells(self, variable: int, part: int) -> list[Any]:
+        """Rows, their share, event rate, and ln of (share of non-events / share of events)."""
+        n, events = int(self.rows[variable][part]), int(self.events[variable][part])
+        all_events, others = int(self.hit.sum()), len(self.hit) - int(self.hit.sum())
+        woe = None
+        if 0 < events < n:
+            woe = round(math.log((n - events) / others) - math.log(events / all_events), 4)
+        return [n, round(n / len(self.hit), 4), round(events / n, 4) if n else None, woe]
+
+    def between(self, low: int, high: int) -> list[Any]:
+        """Rows whose total is in a range, and their event rate."""
+        here = (self.totals >= low) & (self.totals <= high)
+        return [int(here.sum()), round(float(self.hit[here].mean()), 4) if here.any() else ""]
+
+
+def _counted(card: Scorecard, rows: Table, y: NDArray[Any], event: Any) -> Bins:
+    labels = list(card.parts.rule.labels)
+    hit = class_codes(y, labels, "y") == labels.index(event)
+    counts, events = [], []
+    for one in card.variables:
+        places, many = one.places(rows), len(one.parts())
+        counts.append(np.bincount(places, minlength=many))
+        events.append(np.bincount(places[hit], minlength=many))
+    totals = card.points(rows)
+    totals = totals if totals.ndim == 1 else totals[:, labels.index(event)]
+    return Bins(event, tuple(counts), tuple(events), totals, hit)
 
 
 def _measured_loss(parts: Parts, card: Scorecard, rows: Table, y: NDArray[Any]) -> dict[str, float]:
