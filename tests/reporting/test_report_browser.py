@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+import export_cases
 from laconic import (
     CqBoostClassifier,
     DecisionClassifier,
@@ -17,7 +18,9 @@ from laconic import (
     __version__,
     report,
 )
+from laconic.core.forms import AdditiveScore, SlotTerm
 from laconic.data.demo import make_payments
+from laconic.data.tables.axes import IntervalAxis
 from laconic.data.tables.columns import Schema
 from laconic.reporting.curves import ceiling, mix, play
 from laconic.reporting.words import words
@@ -433,6 +436,22 @@ def test_tables_curves_grids_and_trees_of_two_classes(open_page):
             fill_in(opened, found.summary["model"], cells)
             assert_answers(opened, model, found, X[r : r + 1])
     assert kinds == {"table", "piecewise", "grid", "rules"}
+
+
+def test_whole_points_with_a_table_of_log_odds(open_page):
+    axis = IntervalAxis(np.array([-0.5, 0.8]))
+    term = SlotTerm(("x",), (axis,), np.array([[-2.0], [1.0], [4.0], [0.0]]))
+    table = tuple((float(t), 0.3 * t**3) for t in range(-2, 4))  # shorter than the totals
+    form = AdditiveScore((0, 1), np.array([0.0]), (term,), "points", calibration=table)
+    inner = export_cases.FormModel(Schema(("x",), ("numeric",), (None,), True), form)
+    X, y = {"x": np.linspace(-1, 2, 60)}, np.repeat([0, 1], 30)
+    model = DecisionClassifier(inner, prefit=True).fit(None, None)
+    found = report(model, X, y)
+    assert found.summary["model"]["what_if"]
+    opened = open_page(found)
+    for value in (-1.0, 0.3, 2.0):
+        fill_in(opened, found.summary["model"], {"x": value})
+        assert_answers(opened, model, found, {"x": np.array([value])})
 
 
 def test_hostile_names_are_inert(open_page):

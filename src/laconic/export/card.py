@@ -27,10 +27,14 @@ def table(heads: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
     '| a\\\\|b | 0.25 |'
     """
     sides = [
-        " ---: " if all(isinstance(row[c], int | float) for row in rows) else " :--- "
-        for c in range(len(heads))
+        " ---: " if _are_numbers([row[c] for row in rows]) else " :--- " for c in range(len(heads))
     ]
     return [_row(heads), "|" + "|".join(sides) + "|", *(_row(row) for row in rows)]
+
+
+def _are_numbers(cells: Sequence[Any]) -> bool:
+    """Numbers, of which some may be absent."""
+    return all(isinstance(c, int | float) or c == "" for c in cells) and set(cells) != {""}
 
 
 def _row(cells: Sequence[Any]) -> str:

@@ -240,7 +240,7 @@ _CONVERTED = (
     "DecisionClassifier", "LaconicClassifier", "BlendedClassifier", "PlainLogisticRegression",
     "GrayZoneLogisticRegression", "GrayZoneLogisticRegressionCV", "SparseAdditiveClassifier",
     "WeightedNaiveBayes", "ScorecardClassifier", "SparseRulesClassifier", "CqBoostClassifier",
-    "ConvexRiskClassifier",
+    "ConvexRiskClassifier", "OptimalScorecardClassifier",
 )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ class Scorecard:
     def of_totals(self, totals: NDArray[np.int64]) -> Floats:
         """Class probabilities of total points, (rows, classes) from (rows, scores)."""
         form = self.parts.form
-        scores = self._sign * (totals - self.offset) / self.factor
+        scores = np.asarray(self._sign * (totals - self.offset) / self.factor, dtype=np.float64)
         proba = probabilities(scores, form.link, form.smoothing, form.calibration)
         return self.parts.rule.corrected(self.parts.clipped(proba))
 
@@ -152,7 +152,7 @@ class Scorecard:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
-        many = len(self.base)
+        many, link = len(self.base), self.parts.form.link
         heads = self._heads()
         return {
             "factor": self.factor,
@@ -160,7 +160,7 @@ class Scorecard:
             "scored": None if self.scored is None else str(self.scored),
             "base_score": None if self.scale is None else self.scale[0],
             "base_odds": None if self.scale is None else self.scale[1],
-            "points_to_double": self.factor * math.log(2.0),
+            "points_to_double": None if link in ("vote", "points") else self.factor * math.log(2.0),
             "scores": heads[:many],
             "parts": [
                 {"variable": row[0], "part": row[1], "points": row[2 : 2 + many]}
@@ -200,6 +200,8 @@ class Scorecard:
         link = self.parts.form.link
         if link == "vote":
             return f"Add the points of every row that applies; {self.factor:g} are a full vote."
+        if link == "points":
+            return "Add the points of every row that applies; the total has its probability."
         double = self.factor * math.log(2.0)
         if len(self.base) == 1:
             labels = self.parts.rule.labels
@@ -294,7 +296,9 @@ def to_scorecard(
     form = parts.form
     event, scored = _event_and_scored(model, parts, base_score, base_odds, scored)
     sign = -1.0 if form.n_scores == 1 and scored == parts.rule.labels[0] else 1.0
-    factor = _VOTE_POINTS if form.link == "vote" else points_to_double / math.log(2.0)
+    # points that are whole already stay as they are
+    fixed = {"vote": _VOTE_POINTS, "points": 1.0}
+    factor = fixed.get(form.link, points_to_double / math.log(2.0))
     offset = 0.0 if base_score is None else base_score - factor * math.log(base_odds)
     rows = None if X is None else parts.schema.apply(X)
     shown = form if sign > 0 else form.reversed()
@@ -304,7 +308,7 @@ def to_scorecard(
         base = base + variable.lowest
     rounded = AdditiveScore(
         form.classes,
-        sign * (base - offset) / factor,
+        np.asarray(sign * (base - offset) / factor, dtype=np.float64),
         tuple(variable.scaled(sign * factor) for variable in variables),
         form.link,
         form.smoothing,
@@ -338,7 +342,7 @@ def _event_and_scored(
     if not base_odds > 0:
         raise ValueError(f"base_odds must be above 0, got {base_odds!r}.")
     if (base_score is not None or scored is not None) and (
-        parts.form.n_scores != 1 or parts.form.link == "vote"
+        parts.form.n_scores != 1 or parts.form.link in ("vote", "points")
     ):
         raise ValueError("base_score and scored are for log-odds of two classes.")
     if scored is None:

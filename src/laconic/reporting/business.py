@@ -146,7 +146,8 @@ def _counts_at(rows: Measured, k: int, factor: float) -> list[list[int]]:
         width += 1
         decided = np.where(paid.min(axis=1) > rows.reject_cost, rows.n_classes, decided)
     cells = np.bincount(rows.truth * width + decided, minlength=rows.n_classes * width)
-    return cells.reshape(rows.n_classes, width).tolist()  # type: ignore[no-any-return]
+    counts: list[list[int]] = cells.reshape(rows.n_classes, width).tolist()
+    return counts
 
 
 def readability_price(model: Any) -> dict[str, float] | None:

@@ -20,6 +20,7 @@ _FAMILIES: dict[str, tuple[str, str]] = {
     "BlendedClassifier": ("sum of curves and tables", "somme de courbes et de tableaux"),
     "WeightedNaiveBayes": ("sum of tables", "somme de tableaux"),
     "ScorecardClassifier": ("scorecard", "grille de points"),
+    "OptimalScorecardClassifier": ("scorecard", "grille de points"),
     "SparseRulesClassifier": ("weighted rules", "règles pondérées"),
     "CqBoostClassifier": ("vote of simple rules", "vote de règles simples"),
     "MinCqClassifier": ("vote of simple rules", "vote de règles simples"),

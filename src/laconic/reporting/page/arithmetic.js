@@ -219,6 +219,10 @@ function probabilities(form, scores) {
   else if (form.link === "softmax") found = softmax(scores);
   else if (form.link === "ovr") {
     found = softmax(scores.map((z) => (z > 0 ? -Math.log1p(Math.exp(-z)) : z - Math.log1p(Math.exp(z)))));
+  } else if (form.link === "points") {
+    const table = form.calibration, place = Math.round(scores[0] - table[0][0]);
+    const odds = table[Math.min(Math.max(place, 0), table.length - 1)][1];
+    found = [sigmoid(-odds), sigmoid(odds)];
   } else found = ofVotes(scores, form.calibration);
   const h = form.smoothing || 0;
   return h ? found.map((p) => (p + h / found.length) / (1 + h)) : found;
