@@ -38,7 +38,7 @@ class Candidate:
     held-out rows (``held_out_proba_``): one fit tells all. The others give up after two folds when
     they cannot matter. A model that would be the same as another one is left out: ``unless_single``
     names the candidate whose terms must not all be of one column. What is not ``by_default`` runs
-    only when it is named: in a committee of the others it changed nothing (docs/main_job.md).
+    only when it is named: in a committee of the others it changed nothing.
     ``keeps`` are the demands of :class:`Known` that it can keep; ``left_out`` says why it is not
     tried. The user's ``own`` models are only compared where there are demands.
     """

@@ -53,13 +53,14 @@ from laconic.minimax.prior_box import PriorBox
 class LaconicClassifier(TableClassifier):
     """One page whose decisions cost no more than those of the best committee, or nearly.
 
-    Candidates of every family are fitted on folds. Those whose forms fit on a page are averaged
-    with weights found by one convex problem on the held-out rows (log loss, shrunk to the additive
-    model, certified): the weighted mean of sums of terms is a sum of terms again. The page is
-    fitted on all rows, its shapes are drawn with as few bends as stay within 0.05 of log-odds, and
-    it is wrapped in the decision layer. The same problem on all candidates, whatever their size, is
-    the *committee*: ``price_of_readability_`` is what the page costs more than it, and
-    ``reported_cost_`` is corrected for the choice.
+    Candidates of every family are fitted on folds. Those that are sums of terms are averaged with
+    weights found by one convex problem on the held-out rows (log loss, shrunk to the additive
+    model, certified): their mean is a sum of terms again. It is shortened to pages of several
+    lengths (fewer bends, joined levels, fewer terms, what is left fitted to what the long sum
+    says), and the shortest page near the best is kept, fitted on all rows and wrapped in the
+    decision layer. The same problem on all candidates is the *committee*:
+    ``price_of_readability_`` is what the page costs more than it, and ``reported_cost_`` is
+    corrected for the choice.
     :mod:`laconic.core.compact` says what size means, for all families alike. Mixed columns and
     missing values need no preparation.
 
@@ -107,13 +108,12 @@ class LaconicClassifier(TableClassifier):
     max_size : int, default=300
         Most entries of a readable model.
     tolerance : float, default=0.005
-        The additive model alone is kept where its held-out loss is above that of the weighted mean
-        by at most this share, if it is shorter.
+        The shortest page is kept whose held-out loss is above that of the best one by at most this
+        share.
     teach : bool, default=False
         The additive model is also fitted to labels softened by the committee's held-out
         probabilities, and kept so where rows that neither has seen say that it helped. Up to 2,500
-        rows, and three times the time; on the halves of docs/main_job.md the weighted mean gained
-        nothing more by it.
+        rows, and three times the time; the weighted mean gained nothing more by it.
     time_budget : float, default=None
         Seconds. Candidates are tried in the order above, each only if fits on fewer rows say that
         it ends in time; a table too large for the first is sampled.

@@ -6,8 +6,8 @@ PAGE = 300
 """Entries that a reader will look at: about one printed page of tables. By convention."""
 
 TOLERANCE = 0.005
-"""Share of the held-out loss given up for a shorter page: up to 0.01 the front runner alone was as
-cheap as the weighted mean, and a third shorter (docs/main_job.md)."""
+"""Share of the held-out loss given up for a shorter page: between 0 and 0.02 costs and log loss of
+new rows were the same (docs/main_job.md)."""
 
 CLEARLY = 2.0
 """Standard errors by which a form that has no mean with others must be better. By convention."""
@@ -50,11 +50,11 @@ within 1 % of that of 4,096 (tests/choose/test_tailored.py)."""
 
 STACK_PENALTY = 8.0
 """Nats of held-out log loss that the other members of a committee must gain to replace its centre:
-between 6 and 12 the log loss of new rows was least, on 12 small sets (docs/main_job.md)."""
+between 6 and 12 the log loss of new rows was least, on 12 small sets."""
 
 CONCENTRATION = 2.0
 """How close to the given costs those of the tailored loss are. Choosing by 2 was dearer on new rows
-by less than choosing by 4 or 8, and counting was dearest (docs/main_job.md)."""
+by less than choosing by 4 or 8, and counting was dearest."""
 
 PROBE_ROWS = 125
 """Rows of the first fit that tells how long a candidate takes: a few hundredths of a second."""
@@ -73,7 +73,7 @@ FRONT = ("taught additive", "taught additive-single", "additive", "additive-sing
 cheaper on new rows than always taking the additive model (docs/main_job.md)."""
 
 OWN_LABEL = 0.6
-"""Part of a softened label that is the row's own: 0.3 and 0.8 were dearer (docs/main_job.md)."""
+"""Part of a softened label that is the row's own: 0.3 and 0 were worse (docs/main_job.md)."""
 
 TAUGHT_ROWS = 2_500
 """Rows up to which a page is taught: beyond, labels have little noise left to take out, and the
