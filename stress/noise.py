@@ -87,10 +87,16 @@ KINDS: tuple[Callable[[np.random.Generator, int], Columns], ...] = (
 )  # fmt: skip
 
 
-def claims(number: int, folder: Path, n_rows: int = 450) -> bool:
+def claims(
+    number: int,
+    folder: Path,
+    n_rows: int = 450,
+    make: Callable[[np.random.Generator, int], Columns] | None = None,
+    families: tuple[str, ...] = ("additive-single", "logistic"),
+) -> bool:
     """Whether the report of table ``number`` says "better than the best rule"."""
     draw = np.random.default_rng(number)
-    table = KINDS[number % len(KINDS)](draw, n_rows)
+    table = (make or KINDS[number % len(KINDS)])(draw, n_rows)
     path = folder / "noise.csv"
     lines = [
         ";".join(table),
@@ -99,7 +105,7 @@ def claims(number: int, folder: Path, n_rows: int = 450) -> bool:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     options = JobOptions(
         costs={"fp": 1.0, "fn": float(draw.choice([1, 3, 10, 30]))},
-        candidates=["additive-single", "logistic"],
+        candidates=list(families),
         seed=number,
     )
     with warnings.catch_warnings():

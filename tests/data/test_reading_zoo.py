@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import io
+import json
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +13,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from laconic.cli.app import main
 from laconic.data.reading.asked import Asked
 from laconic.data.reading.evidence import Evidence
 from laconic.data.reading.reading import Reading, gather
@@ -380,6 +382,26 @@ def test_every_reader_reads_it_right(name, tmp_path):
         crossed = plain(first[0].apply(frame))
         assert all(same(crossed[c], first[1][c]) for c in made), reader
         assert Reading.from_dict(reading.to_dict()) == reading
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_shell_reads_it_right(name, tmp_path, capsys):
+    animal = ZOO[name]
+    path = tmp_path / "x.csv"
+    path.write_bytes(csv_of(animal))
+    words = ["look", str(path), "--json"]
+    for column, kind in animal.asked.kinds.items():
+        words += ["--as", f"{column}={kind}"]
+    for option in ("drop", "keep"):
+        words += [w for column in getattr(animal.asked, option) for w in (f"--{option}", column)]
+    if animal.asked.missing:
+        words += ["--missing", ",".join(animal.asked.missing)]
+    with pytest.raises(SystemExit) as stop:
+        main(words)
+    assert not stop.value.code
+    found = json.loads(capsys.readouterr().out)["columns"]
+    assert {column["name"]: column["kind"] for column in found} == animal.kinds
+    assert animal.said in found[0]["said"]
 
 
 @pytest.mark.parametrize("name", ZOO)

@@ -7,8 +7,11 @@ import pytest
 from scipy.stats import binom, multinomial
 
 from laconic.decide.intervals import (
+    design_effect,
     difference_interval,
     mean_cost_interval,
+    paid_difference_interval,
+    paid_interval,
     rate_interval,
     sum_interval,
 )
@@ -147,3 +150,45 @@ def test_differences_are_covered(rates, n):
         low, high = difference_interval(draw.multinomial(n, rates)[None, :], each)
         hits += low <= true <= high
     assert hits / 2000 >= 0.935
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.05, 0.2])
+@pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
+def test_means_of_money_are_held_also_where_nothing_was_paid(rate, spread):
+    """Amounts of a lognormal law on rare rows; zero errors give no interval of width zero."""
+    draw, n, held = np.random.default_rng([1, int(100 * rate)]), 200, []
+    for _ in range(400):
+        amount = np.exp(draw.normal(2, spread, n))
+        paid = np.where(draw.random(n) < rate, amount, 0.0)
+        low, high = paid_interval(paid, float(amount.max()))
+        held.append(low <= rate * np.exp(2 + spread**2 / 2) <= high)
+        assert high > 0
+    assert np.mean(held) >= 0.93  # 95 % less two standard errors of 400 draws
+
+
+def test_differences_of_money_are_held():
+    draw, held = np.random.default_rng(2), []
+    for _ in range(400):
+        amount = np.exp(draw.normal(1, 0.7, 150))
+        more = amount * draw.choice([-1.0, 0.0, 1.0], 150, p=[0.15, 0.8, 0.05])
+        low, high = paid_difference_interval(more, float(amount.max()))
+        held.append(low <= -0.1 * np.exp(1 + 0.7**2 / 2) <= high)
+    assert np.mean(held) >= 0.93
+
+
+@pytest.mark.parametrize("size", [1, 3, 6])
+def test_copies_count_once(size):
+    """Every row ``size`` times: with the design effect the interval holds, without it does not."""
+    draw, n = np.random.default_rng(size), 60
+    held = {"known": 0, "ignored": 0}
+    each, clusters = np.array([0.0, -1.0, 1.0]), np.repeat(np.arange(n), size)
+    for _ in range(300):
+        kind = np.repeat(draw.choice(3, n, p=[0.4, 0.3, 0.3]), size)
+        counts = np.bincount(kind, minlength=3)[None, :]
+        repeats = design_effect(each[kind], clusters)
+        assert repeats == pytest.approx(size)
+        for name, fewer in (("known", counts / repeats), ("ignored", counts)):
+            low, high = difference_interval(fewer, each[None, :])
+            held[name] += low <= 0 <= high
+    assert held["known"] >= 0.93 * 300
+    assert (held["ignored"] >= 0.93 * 300) is (size == 1)

@@ -149,7 +149,7 @@ def difference_interval(
     -------
     (float, float)
         What is dearer and what is cheaper have intervals of their own, combined by the squares of
-        their reaches (Zou and Donner 2008).
+        their reaches and by their correlation (Zou and Donner 2008).
 
     Examples
     --------
@@ -157,7 +157,7 @@ def difference_interval(
 
     >>> low, high = difference_interval([[92.0, 6.0, 2.0]], [[0.0, -1.0, 1.0]])
     >>> round(low, 3), round(high, 3)
-    (-0.113, 0.028)
+    (-0.114, 0.03)
     """
     seen, each = np.asarray(counts, np.float64), np.asarray(differences, np.float64)
     by_class = np.repeat(seen.sum(axis=1, keepdims=True), seen.shape[1], axis=1)
@@ -170,10 +170,35 @@ def difference_interval(
         weights = np.broadcast_to(mix * sign * each, each.shape)[used]
         mean = float(weights @ rates[used])
         parts.append((mean, *sum_interval(weights, rates[used], rows[used], confidence)))
-    (dearer, dear_low, dear_high), (cheaper, cheap_low, cheap_high) = parts
-    middle = dearer - cheaper
-    low = middle - math.hypot(dearer - dear_low, cheap_high - cheaper)
-    return low, middle + math.hypot(dear_high - dearer, cheaper - cheap_low)
+    group = [slice(None)] if shares is None else [slice(k, k + 1) for k in range(len(seen))]
+    moments = np.zeros(3)
+    weighted = mix * each * np.ones_like(seen)
+    for own in group:  # a row that is dearer is not cheaper: the two rates go against each other
+        n = max(float(seen[own].sum()), 1.0)
+        up, down = np.maximum(weighted[own], 0.0), np.maximum(-weighted[own], 0.0)
+        p = seen[own] / n
+        a, b = float((up * p).sum()), float((down * p).sum())
+        squares = float((up**2 * p).sum()) - a * a, float((down**2 * p).sum()) - b * b
+        moments += np.array([*squares, -a * b]) / n
+    return _apart(parts[0], parts[1], moments)
+
+
+def _apart(
+    dearer: tuple[float, float, float], cheaper: tuple[float, float, float], moments: ArrayLike
+) -> tuple[float, float]:
+    """Interval of a difference of two means with intervals of their own (Zou and Donner 2008).
+
+    Each is (mean, low, high); ``moments`` are their variances and their covariance.
+    """
+    (a, a_low, a_high), (b, b_low, b_high) = dearer, cheaper
+    one, other, both = np.asarray(moments, dtype=np.float64)
+    spread = math.sqrt(max(one, 0.0) * max(other, 0.0))
+    turn = 2.0 * max(both / spread, -1.0) if spread > 0 else 0.0
+
+    def reach(x: float, y: float) -> float:
+        return math.sqrt(max(x * x + y * y - turn * x * y, 0.0))
+
+    return a - b - reach(a - a_low, b_high - b), a - b + reach(a_high - a, b - b_low)
 
 
 def paid_interval(
@@ -215,14 +240,13 @@ def paid_difference_interval(
     True
     """
     each = np.asarray(differences, dtype=np.float64)
-    ends = []
-    for sign in (1.0, -1.0):
-        part = np.maximum(sign * each, 0.0)
-        ends.append((float(part.mean()), *paid_interval(part, most, repeats, confidence)))
-    (dearer, dear_low, dear_high), (cheaper, cheap_low, cheap_high) = ends
-    middle = dearer - cheaper
-    low = middle - math.hypot(dearer - dear_low, cheap_high - cheaper)
-    return low, middle + math.hypot(dear_high - dearer, cheaper - cheap_low)
+    up, down = np.maximum(each, 0.0), np.maximum(-each, 0.0)
+    ends = [
+        (float(part.mean()), *paid_interval(part, most, repeats, confidence)) for part in (up, down)
+    ]
+    n_rows = len(each) / repeats
+    moments = np.array([up.var(), down.var(), -up.mean() * down.mean()]) / n_rows
+    return _apart(ends[0], ends[1], moments)
 
 
 def design_effect(values: ArrayLike, clusters: ArrayLike | None) -> float:
