@@ -192,6 +192,16 @@ def test_what_users_know_of_the_model(churn, tmp_path, capsys):
     assert set(laconic.load(tmp_path / "model.json").classes_) == {"0", "1"}
 
 
+@pytest.mark.parametrize("family", ["minimax", "forest-votes"])
+def test_every_family_gets_a_model_file(family, churn, tmp_path, capsys):
+    words = ["--target", "late", "--cost", "fn=3", "--only", family, "--out", tmp_path, "--json"]
+    assert run("fit", churn / "raw.csv", *words) == 0
+    capsys.readouterr()
+    out = tmp_path / "p.csv"
+    assert run("predict", tmp_path / "model.json", churn / "raw.csv", "--out", out) == 0
+    assert set(pl.read_csv(out)["decision"].to_list()) == {0, 1}
+
+
 def test_two_costs_are_for_two_classes(churn, tmp_path, capsys):
     frame = pd.read_csv(churn / "hand.csv")
     frame["late"] = np.where(frame["bill"] > 100, "c", np.where(frame["late"] == 1, "b", "a"))

@@ -238,7 +238,7 @@ def _strict_json(text: str) -> Any:
 
 def saved_form(model: Any) -> Form:
     """The form that a fitted classifier predicts through."""
-    for name in ("linear_form_", "ranked_form_", "profile_form_", "form_"):
+    for name in ("linear_form_", "ranked_form_", "profile_form_", "forest_form_", "form_"):
         form = getattr(model, name, None)
         if form is not None:
             return form  # type: ignore[no-any-return]

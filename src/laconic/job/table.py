@@ -193,7 +193,9 @@ def _fit_and_report(
         champion=None if rows.champion is None else (rows.champion[0], rows.champion[1][test]),
     )
     summary["scenarios"] = _scenarios(model, X[test], label[test], problem)
-    reference = reference_of(model.decision_, X[test], label[test])
+    reference = None
+    if isinstance(model.decision_, DecisionClassifier):  # a minimax rule decides itself
+        reference = reference_of(model.decision_, X[test], label[test])
     return written(model, summary, problem, options, out, title, reference)
 
 
@@ -252,7 +254,7 @@ def _scenarios(
 ) -> list[dict[str, Any]]:
     """What decisions under other costs cost on the rows held out, and how many they are."""
     found = []
-    for name, costs in model.decision_.scenarios_.items():
+    for name, costs in getattr(model.decision_, "scenarios_", {}).items():
         taken = model.predict(X, scenario=name)
         usual = model.predict(X)
         found.append(

@@ -35,7 +35,7 @@ from laconic.votes.fit import (
     fit_tandem,
     trust_of,
 )
-from laconic.votes.form import vote_form
+from laconic.votes.form import forest_form, vote_form
 from laconic.votes.problem import Program
 from laconic.votes.programs import BoxProgram, MomentProgram
 from laconic.votes.voters.base import OutOfBagVoters, PreparedVoters
@@ -197,6 +197,12 @@ class VoteClassifier(TableClassifier):
             return rounded_votes(self.form_.score(table))
         found = np.column_stack([vote.scores(table, X) for vote in self.votes_])
         return np.asarray(found * trust_of(self.votes_))
+
+    @property
+    def forest_form_(self) -> AdditiveScore | None:
+        """A vote of trees as a sum of trees, for the model file; None for other voters."""
+        check_is_fitted(self, "votes_")
+        return forest_form(self.votes_, self.schema_, self.classes_)
 
     @property
     def form_(self) -> AdditiveScore:

@@ -1,4 +1,4 @@
-"""The fitted form of a vote of stumps: one table for each column."""
+"""The fitted form of a vote of stumps: one table for each column; and of trees, one term each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.core.forms import AdditiveScore, SlotTerm, plain_label
+from laconic._typing import Floats
+from laconic.core.forms import AdditiveScore, RulesTerm, SlotTerm, Term, plain_label
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
 from laconic.data.tables.columns import Schema
 from laconic.votes.fit import FittedVote, calibration_of, trust_of
+from laconic.votes.voters.forest import PickedTrees
 from laconic.votes.voters.stumps import PickedStumps, Stump
 
 
@@ -44,6 +46,70 @@ def vote_form(votes: Sequence[FittedVote], schema: Schema, classes: NDArray[Any]
     ]
     labels = tuple(plain_label(c) for c in classes)
     return AdditiveScore(labels, intercept, tuple(terms), "vote", calibration=calibration_of(votes))
+
+
+def forest_form(
+    votes: Sequence[FittedVote], schema: Schema, classes: NDArray[Any]
+) -> AdditiveScore | None:
+    """A vote of trees: one term for each tree; None where a voter is no tree."""
+    if any(not isinstance(vote.voters, PickedTrees) or vote.tandem for vote in votes):
+        return None
+    trust, terms = trust_of(votes), []
+    for k, vote in enumerate(votes):
+        for weight, tree in zip(vote.weights * trust[k], vote.voters.trees, strict=True):
+            shares = tree.tree_.value[:, 0, :]
+            shares = shares / shares.sum(axis=1, keepdims=True)
+            values = np.zeros((len(shares), len(votes)))
+            values[:, k] = weight * (2.0 * shares[:, vote.voters.k] - 1.0)
+            terms.append(_tree_term(tree.tree_, vote.voters.names, schema, values))
+    labels = tuple(plain_label(c) for c in classes)
+    nothing = np.zeros(len(votes))
+    return AdditiveScore(labels, nothing, tuple(terms), "vote", calibration=calibration_of(votes))
+
+
+def _tree_term(tree: Any, names: Sequence[str], schema: Schema, values: Floats) -> Term:
+    """A tree of scikit-learn: a column stands twice where missing cells go either way."""
+    inner = np.flatnonzero(tree.children_left >= 0)
+    if not len(inner):
+        raise NoFormError("A tree of the vote has one leaf only.")
+    goes_left = np.asarray(tree.missing_go_to_left, dtype=bool)
+    read = sorted({(names[tree.feature[t]], bool(goes_left[t])) for t in inner})
+    axes, ranks, column, threshold = [], [], np.full(len(values), -1), np.zeros(len(values), int)
+    for c, (name, left) in enumerate(read):
+        own = [t for t in inner if (names[tree.feature[t]], bool(goes_left[t])) == (name, left)]
+        texts = schema.categories[schema.names.index(name)]
+        column[own] = c
+        if texts is None:
+            # an infinite threshold parts the missing cells from all others
+            cuts = np.array([_as_double(tree.threshold[t]) for t in own])
+            bounds = np.unique(cuts[np.isfinite(cuts)])
+            axis: Axis = IntervalAxis(bounds)
+            rank = np.arange(axis.size)
+            rank[axis.missing] = -1 if left else len(bounds) + 1
+            threshold[own] = np.searchsorted(bounds, cuts)
+        else:
+            axis = CategoryAxis(tuple((text,) for text in texts))
+            # a text that was never seen has a code below all others
+            rank = np.append(np.arange(len(texts)), [-1, -1 if left else len(texts)])
+            threshold[own] = np.floor(np.minimum(tree.threshold[own], len(texts) - 1))
+        axes.append(axis)
+        ranks.append(rank)
+    left_of, right_of = (np.maximum(side, 0) for side in (tree.children_left, tree.children_right))
+    return RulesTerm(
+        tuple(name for name, _ in read), tuple(axes), tuple(ranks), column, threshold,
+        left_of, right_of, values,
+    )  # fmt: skip
+
+
+def _as_double(threshold: float) -> float:
+    """The largest float64 that scikit-learn, which rounds to float32 first, sends to the left."""
+    if not np.isfinite(threshold):
+        return float(threshold)
+    low = np.float32(threshold)
+    if float(low) > threshold:
+        low = np.nextafter(low, np.float32(-np.inf))
+    middle = (float(low) + float(np.nextafter(low, np.float32(np.inf)))) / 2.0
+    return middle if np.float32(middle) == low else float(np.nextafter(middle, -np.inf))
 
 
 def _stump_term(
