@@ -37,6 +37,8 @@ DOCUMENTED = (
     r"has infinite values",
     r"cv leaves a class without held-out rows",
     r"not positive semi-definite",  # weights of 1e12 beside columns of 1e38: lost in rounding
+    r"while a minimum of 1 is required",
+    r"was numeric at fit and is categorical now",  # within the folds of a fit, of mixed cells
     r"there is no pair to learn from",
     r"No fold has both classes",
     r"No column is left to learn from",
@@ -143,8 +145,13 @@ def answers(model: Any, X: pd.DataFrame) -> np.ndarray:
 
 
 def of_width(model: Any) -> bool:
-    """Whether a parameter is scaled by the number of columns, as scikit-learn's gamma is."""
-    return any(value == "scale" for value in model.get_params().values() if isinstance(value, str))
+    """Whether the number of columns has a part in the model, so that a useless one may change it.
+
+    scikit-learn's gamma="scale" divides by it, and random starts are drawn in that dimension.
+    """
+    asked = model.get_params(deep=False)
+    kernels = asked.get("gamma") == "scale" or type(asked.get("voters")).__name__ == "KernelVoters"
+    return kernels or asked.get("voters") == "rbf" or asked.get("power", 1.0) != 1.0
 
 
 class Broken(AssertionError):

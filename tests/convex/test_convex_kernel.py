@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel
@@ -14,7 +15,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 import conic
-from laconic import ConvexRiskClassifier, scan
+from laconic import ConvexRiskClassifier, load, save, scan
 from laconic.convex import ConvexRiskRegressor
 from laconic.core.losses import get_loss
 
@@ -314,3 +315,33 @@ class TestClearErrors:
         X, y, _, _ = problem("plain", n=900)
         with pytest.warns(ConvergenceWarning, match="raise max_iter or tol, or scale X"):
             ConvexRiskRegressor("absolute", C=1e6, kernel="rbf", max_iter=1, tol=1e-14).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_a_linear_kernel_has_the_coefficients_of_the_linear_model(loss):
+    X, y = make_blobs(200, n_features=3, centers=3, cluster_std=4.0, random_state=20)
+    kernel = ConvexRiskClassifier(loss, kernel="linear", multi_class="ovr", tol=1e-10).fit(X, y)
+    linear = ConvexRiskClassifier(loss, multi_class="ovr", tol=1e-10).fit(X, y)
+    np.testing.assert_allclose(kernel.coef_, linear.coef_, rtol=1e-3, atol=1e-3)
+    scores = X @ kernel.coef_.T + kernel.intercept_
+    np.testing.assert_allclose(scores, kernel.decision_function(X), atol=1e-9)
+    assert not hasattr(kernel.set_params(kernel="rbf").fit(X, y), "coef_")
+
+
+def test_a_linear_kernel_with_probabilities_is_saved_as_the_linear_model_that_it_is(tmp_path):
+    X, y = make_blobs(80, n_features=2, centers=2, cluster_std=4.0, random_state=0)
+    model = ConvexRiskClassifier(kernel="linear").fit(X, y)
+    save(model, tmp_path / "m.json")
+    again = load(tmp_path / "m.json").predict_proba(X)
+    np.testing.assert_allclose(again, model.predict_proba(X), atol=1e-9)
+
+
+def test_columns_of_very_different_size_are_fitted_jointly():
+    """scikit-learn's Newton steps end in NaN here, and the model once had no coefficients."""
+    draw = np.random.default_rng(0)
+    X = np.column_stack(
+        [2e3 * draw.integers(0, 2, 8), draw.normal(size=8), draw.choice([0.0, 5e-324, 1e-310], 8)]
+    )
+    model = ConvexRiskClassifier().fit(X, [0, 1, 2, 3, 4, 5, 0, 1])
+    assert np.isfinite(model.coef_).all()
+    assert model.duality_gap_ <= 1e-7 * model.objective_

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils import Tags
 
 from laconic._typing import Floats, Ints
@@ -137,8 +138,10 @@ class ConvexRisk(TableReader):
         self.dual_coef_ = found.multipliers()[:, used]
         self._columns = kept[found.basis()] if self._is_pairwise else None
         self._expansion = (kernel, vectors, coef)
-        if hasattr(self, "coef_"):
-            del self.coef_
+        self.__dict__.pop("coef_", None)
+        if self.kernel == "linear":
+            points = np.asarray(coef @ vectors)
+            self.coef_ = points if is_classifier(self) else points[0]
         return [fit.solution.warn_if_short(type(self).__name__, _REMEDY) for fit in found.fits]
 
     def _forget_kernel(self) -> None:

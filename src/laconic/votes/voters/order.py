@@ -19,7 +19,7 @@ def column_order(keys: Keys, names: Sequence[str]) -> Ints:
 
 
 def row_order(rows: Training, keys: Keys) -> Ints:
-    """Rows by the keys of their values, class and weight, so that no rounding knows how they were given.
+    """Rows by keys of their values, class and weight: no rounding knows how they were given.
 
     It is a copy of the rows; beyond :data:`SORTED_ROWS` they stay where they are, and only votes
     whose optimum is not unique can tell.

@@ -1,0 +1,268 @@
+"""Kills, interruptions, full disks, little memory, two writers, many threads.
+
+A command runs in a fork of this warm process, so that most of the time is spent where something can
+be lost. Half of the kills wait until a partial file is there.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import csv
+import io
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from laconic.cli.app import main
+from laconic.data.demo import make_payments
+from laconic.export.model_file import load
+from stress.run import FAILED, Part
+
+INTERRUPT_SECONDS = 2.0
+FIT = ("--target", "label", "--cost", "fn=25", "--positive", "fraud", "--model", "logistic")
+
+
+@lru_cache(maxsize=1)
+def folder() -> Path:
+    """A folder with ``rows.csv`` and ``old/``: the model and report that are at stake."""
+    place = Path(tempfile.mkdtemp(prefix="laconic-faults-"))
+    atexit.register(_remove, place, os.getpid())
+    table, label = make_payments(600)
+    with (place / "rows.csv").open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([*table.names, "label"])
+        shown = [
+            [_cell(table, j, cell) for cell in table.column(j)] for j in range(len(table.names))
+        ]
+        writer.writerows(zip(*shown, label, strict=True))
+    code, said = commanded("fit", str(place / "rows.csv"), *FIT, "--out", str(place / "old"))
+    assert code == 0, said
+    return place
+
+
+def _cell(table: Any, j: int, cell: Any) -> Any:
+    if table.kinds[j] == "categorical":
+        return table.categories[j][cell]
+    return "" if np.isnan(cell) else cell
+
+
+def _remove(place: Path, owner: int) -> None:
+    if os.getpid() == owner:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def commanded(*words: str) -> tuple[int, str]:
+    """Exit code and output of a command in this process."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            main(list(words))
+        except SystemExit as end:
+            return int(end.code or 0), said.getvalue()
+    return 0, said.getvalue()
+
+
+def _child(words: tuple[str, ...], log: Path, before: Callable[[], None] = lambda: None) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        before()
+        code, said = commanded(*words)
+        log.write_text(said, encoding="utf-8")
+        os._exit(code)
+    except BaseException as error:
+        log.write_text(f"{type(error).__name__}: {error}", encoding="utf-8")
+        os._exit(70)
+
+
+def _words(what: str, place: Path, seed: int) -> tuple[tuple[str, ...], str]:
+    """A command that replaces something in ``place``, and what it replaces."""
+    rows, model = str(folder() / "rows.csv"), str(folder() / "old" / "model.json")
+    if what == "fit":
+        return ("fit", rows, *FIT, "--out", str(place), "--seed", str(seed)), "model.json"
+    if what == "predict":
+        return ("predict", model, rows, "-o", str(place / "out.csv")), "out.csv"
+    return ("export", "card", model, "-o", str(place / "out.md")), "out.md"
+
+
+def _stale(place: Path) -> str:
+    """Why the model and the report of a folder do not belong together; empty when they do."""
+    load(place / "model.json")
+    digest = json.loads((place / "model.json").read_text(encoding="utf-8"))["digest"]
+    report = place / "report.html"
+    if not report.exists():
+        return ""
+    named = re.search(r'name="laconic-model" content="([^"]*)"', report.read_text(encoding="utf-8"))
+    return "" if named and named[1] == digest else "a report of another model"
+
+
+def kill(what: str, number: int) -> str:
+    """kill -9 at a random moment."""
+    draw = random.Random(number)
+    with tempfile.TemporaryDirectory(dir=folder()) as name:
+        place = Path(name)
+        for old in (folder() / "old").iterdir():
+            shutil.copy(old, place)
+        words, target = _words(what, place, number + 1)
+        if what != "fit":
+            assert commanded(*words)[0] == 0
+        before = (place / target).read_bytes()
+        pid = _child(words, folder() / "log")
+        if draw.random() < 0.5:
+            while not list(place.glob("*.partial")) and os.waitpid(pid, os.WNOHANG)[0] == 0:
+                time.sleep(0.0005)
+            time.sleep(draw.uniform(0.0, 0.01))
+        else:
+            time.sleep(draw.uniform(0.0, 0.6))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+        if what == "fit":
+            broken = _stale(place)
+        else:
+            broken = "" if (place / target).read_bytes() == before else "another content"
+        if broken:
+            return f"{FAILED}: {what}: {broken}"
+        left = bool(list(place.glob("*.partial")))
+        code, said = commanded(*words)
+        if code or list(place.glob("*.partial")) or (what == "fit" and _stale(place)):
+            return f"{FAILED}: {what}: the next run: {code} {said[:80]}"
+    return f"killed {what}: whole" + (", a leftover removed by the next run" if left else "")
+
+
+def interrupt(what: str, number: int) -> str:
+    """Ctrl-C at a random moment: code 130 soon, and nothing was written."""
+    draw = random.Random(number)
+    with tempfile.TemporaryDirectory(dir=folder()) as name:
+        place, log = Path(name) / "new", folder() / "log"
+        words, _ = _words(what, place, number)
+        if what != "fit":
+            place.mkdir()
+        pid = _child(words, log)
+        time.sleep(draw.uniform(0.0, 0.4))
+        os.kill(pid, signal.SIGINT)
+        begun = time.monotonic()
+        _, status = os.waitpid(pid, 0)
+        took = time.monotonic() - begun
+        code = os.waitstatus_to_exitcode(status)
+        if code == 0:
+            return f"interrupted {what}: it was done"
+        if took > INTERRUPT_SECONDS:
+            return f"{FAILED}: {what}: stopped after {took:.1f} s"
+        said = log.read_text(encoding="utf-8")
+        wrote = place.exists() and any(place.iterdir())
+        if code != 130 or "nothing was written" not in said or wrote:
+            return f"{FAILED}: {what}: code {code}, {said[-80:]!r}, wrote {wrote}"
+    return f"interrupted {what}: stopped, nothing written"
+
+
+def full_disk(what: str, number: int) -> str:
+    """A file system of 16 KB: a sentence, and the old file stays."""
+    with tempfile.TemporaryDirectory(dir=folder()) as name:
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", name], capture_output=True
+        )
+        if mounted.returncode:
+            return "full disk: cannot be mounted here"
+        try:
+            words, _ = _words(what, Path(name), number)
+            code, said = commanded(*words)
+            left = [path.name for path in Path(name).iterdir()]
+        finally:
+            subprocess.run(["umount", name], check=True)
+    if code != 2 or "space" not in said.lower() or left:
+        return f"{FAILED}: full disk: {code} {said[-100:]!r} {left}"
+    return f"full disk at {what}: one sentence, nothing left"
+
+
+def little_memory(number: int) -> str:
+    """Memory ends while a table is read: code 2 and the advice."""
+    log = folder() / "log"
+    wide = folder() / "wide.csv"
+    if not wide.exists():
+        cells = ",".join(["0.123456789"] * 500)
+        head = ",".join(f"c{j}" for j in range(500))
+        with wide.open("w") as stream:
+            stream.write(f"{head},label\n")
+            stream.writelines(f"{cells},{i % 2}\n" for i in range(20_000))
+
+    def limit() -> None:
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + 60_000_000, used + 60_000_000))
+
+    words = ("fit", str(wide), "--target", "label", "--out", str(folder() / "no"))
+    _, status = os.waitpid(_child(words, log, limit), 0)
+    code, said = os.waitstatus_to_exitcode(status), log.read_text(encoding="utf-8")
+    good = code == 2 and "--scan" in said
+    return "little memory: advice" if good else f"{FAILED}: little memory: {code} {said[-100:]!r}"
+
+
+def two_writers(number: int) -> str:
+    """Two fits into one folder at a time: one of them wins, whole."""
+    with tempfile.TemporaryDirectory(dir=folder()) as name:
+        place = Path(name)
+        pids = [_child(_words("fit", place, seed)[0], folder() / f"log{seed}") for seed in (1, 2)]
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+        broken = _stale(place)
+        left = {path.name for path in place.iterdir()} - {"model.json", "report.html"}
+    if codes != [0, 0] or broken or left:
+        return f"{FAILED}: two writers: {codes} {broken} {left}"
+    return "two writers: one model with its report"
+
+
+def threads(number: int) -> str:
+    """Eight threads predict the same bytes."""
+    model = load(folder() / "old" / "model.json")
+    table, _ = make_payments(2_000, random_state=number)
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: model.predict_proba(table).tobytes(), range(8)))
+    return "eight threads: the same bytes" if len(found) == 1 else f"{FAILED}: threads differ"
+
+
+KINDS: tuple[tuple[int, Callable[[int], str]], ...] = (
+    (120, lambda n: kill("fit", n)),
+    (40, lambda n: kill("predict", n)),
+    (40, lambda n: kill("export", n)),
+    (20, lambda n: interrupt("fit", n)),
+    (10, lambda n: interrupt("predict", n)),
+    (1, lambda n: full_disk("fit", n)),
+    (1, lambda n: full_disk("predict", n)),
+    (1, little_memory),
+    (4, two_writers),
+    (3, threads),
+)
+ORDER = [k for k, (count, _) in enumerate(KINDS) for _ in range(count)]
+random.Random(0).shuffle(ORDER)
+
+
+def outcome(number: int) -> str:
+    """What came of one fault."""
+    return KINDS[ORDER[number]][1](number)
+
+
+PART = Part(
+    "faults",
+    "faults",
+    "whole files, a report of its model, nothing left behind, a sentence and an exit code",
+    outcome,
+    size=len(ORDER),
+    quick=8,
+)

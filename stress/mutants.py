@@ -1,0 +1,228 @@
+"""Lines of the library broken one at a time, on a copy of the tree: a test must fail for each.
+
+A mutant is a file, a text that stands once in it, what it is changed to, and the tests that see it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from stress.run import FAILED, Part
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Mutant:
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+def _of(file: str, tests: str, *changes: tuple[str, str]) -> list[Mutant]:
+    return [Mutant(f"src/laconic/{file}.py", old, new, tests) for old, new in changes]
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    *_of(
+        "core/losses", "tests/core/test_losses.py src/laconic/core/losses.py",
+        ("return np.asarray(np.logaddexp(0.0, -np.asarray(y) * z))",
+         "return np.asarray(np.logaddexp(0.0, np.asarray(y) * z))"),
+        ("return np.asarray(np.maximum(0.0, 1.0 - np.asarray(y) * z))",
+         "return np.asarray(np.maximum(0.0, 2.0 - np.asarray(y) * z))"),
+        ("return np.where(np.asarray(y) * z < 1.0, 2.0, 0.0)",
+         "return np.where(np.asarray(y) * z < 1.0, 1.0, 0.0)"),
+        ("return np.asarray(-np.asarray(y) * self.value(z, y))",
+         "return np.asarray(np.asarray(y) * self.value(z, y))"),
+        ("return np.asarray(inside * (size - inside / 2.0), dtype=np.float64)",
+         "return np.asarray(inside * (size - inside / 3.0), dtype=np.float64)"),
+        ("return _within(u, -1.0, 1.0, np.asarray(y) * u)",
+         "return _within(u, -2.0, 2.0, np.asarray(y) * u)"),
+        ("return _within(a, 0.0, 1.0, -a)", "return _within(a, 0.0, 1.0, a)"),
+    ),
+    *_of(
+        "core/gray_zone", "tests/core/test_losses.py tests/linear/test_kink_newton.py",
+        ("return self.p_min, 1.0 - self.p_max", "return self.p_min, self.p_max"),
+        ("return self.plain(F, y) - self.floors[y]", "return self.plain(F, y)"),
+    ),
+    *_of(
+        "core/decisions", "tests/decide/test_costs.py tests/decide/test_decision.py",
+        ("if false_positive < 0:", "if false_positive < 1:"),
+        ("if not np.isfinite(matrix).all():", "if np.isnan(matrix).all():"),
+        ("if matrix.ndim not in (2, 3) or matrix.shape[-2:] != square:",
+         "if matrix.ndim not in (2, 3):"),
+    ),
+    *_of(
+        "core/links", "tests/core/test_forms.py tests/export/test_model_file.py",
+        ("return np.asarray(softmax(log_expit(scores), axis=1))",
+         "return np.asarray(softmax(scores, axis=1))"),
+    ),
+    *_of(
+        "core/contract", "tests/additive/test_estimator.py tests/votes/test_generated.py",
+        ("if total > LARGEST:", "if total > 1e400:"),
+    ),
+    *_of(
+        "data/row_keys", "tests/data/test_row_keys.py",
+        ("says = np.where(_constant(table), _NOTHING, _ALIKE)",
+         "says = np.full(len(table.names), _ALIKE)"),
+        ("many = count[place] >= 2 * n_folds", "many = count[place] >= 0"),
+    ),
+    *_of(
+        "export/atomic", "tests/export/test_atomic.py",
+        ("for _, path in ready[1:]:\n            path.unlink(missing_ok=True)", "pass"),
+        ("_remove_leftovers(path)\n    while", "while"),
+        ("        partial.unlink(missing_ok=True)\n        raise", "        raise"),
+        ("permissions = stat.S_IMODE(path.stat().st_mode)", "permissions = 0o644"),
+        ("path = Path(os.path.realpath(path))\n    if _is_special",
+         "path = Path(path)\n    if _is_special"),
+        ("return path.exists() and not path.is_file()", "return False"),
+    ),
+    *_of(
+        "export/model_file", "tests/export/test_model_file.py",
+        ('if content.get("digest") != _digest(content):', "if False:"),
+        ("if len(found) < len(pairs):", "if False:"),
+        ("if not math.isfinite(value):", "if False:"),
+        ("if len(digits) > _MOST_DIGITS:", "if False:"),
+    ),
+    *_of(
+        "linear/solvers/multinomial", "tests/linear",
+        ("block[k, inner, k, inner] += 1.0", "block[k, inner, k, inner] += 2.0"),
+        ("share = (height > 0).astype(np.float64)", "share = np.ones_like(height)"),
+    ),
+    *_of(
+        "linear/fit", "tests/linear",
+        ("point[..., -1] -= point[..., :-1] @ shift", "pass"),
+    ),
+    *_of(
+        "export/sql_dialects", "tests/export/test_export_sql.py tests/export/test_sql_types.py",
+        ("> Fraction(ulp(value)) * Fraction(45, 100):", "> 1:"),
+    ),
+    *_of(
+        "data/tables/axes", "tests/data/test_knots.py tests/core/test_forms.py",
+        ("or (values[1:] <= values[:-1]).any():", "or False:"),
+    ),
+    *_of(
+        "decide/shift", "tests/decide/test_shift.py",
+        ("if mixes.ndim != 2 or mixes.shape[1] != n_classes:", "if mixes.ndim != 2:"),
+    ),
+    *_of(
+        "decide/sets", "tests/decide/test_sets.py",
+        ("if not 0.0 < level < 1.0:", "if not 0.0 <= level <= 1.0:"),
+        ("if rows and binom.cdf(wrong, rows, error) <= doubt:",
+         "if rows and binom.cdf(wrong - 1, rows, error) <= doubt:"),
+    ),
+    *_of(
+        "decide/intervals", "tests/decide/test_intervals.py",
+        ("return mean * max(1.0 - spread / 9.0 - z * math.sqrt(spread) / 3.0, 0.0) ** 3",
+         "return mean * max(1.0 - spread / 9.0, 0.0) ** 3"),
+        ("return low, middle + math.hypot(dear_high - dearer, cheaper - cheap_low)",
+         "return low, middle"),
+    ),
+    *_of(
+        "votes/criterion", "tests/votes/test_cbound.py tests/votes/test_pac_bayes.py",
+        ("return 0.5 * (1.0 - self.first)", "return 0.5 * (1.0 + self.first)"),
+        ("return 0.5 * (1.0 - self.second)", "return 0.5 * self.second"),
+        ("return 0.25 * (1.0 - 2.0 * self.first + self.second)",
+         "return 0.25 * (1.0 - self.first + self.second)"),
+        ("return 1.0 - kl_upper(1.0 - q, budget)", "return 1.0 - kl_upper(q, budget)"),
+    ),
+    *_of(
+        "bayes/criterion", "tests/bayes/test_weighted_bayes.py tests/bayes/test_descent.py",
+        ("return loss + self.regulariser(w)", "return loss"),
+        ("return loss_slope + self.price", "return loss_slope"),
+    ),
+    *_of(
+        "modl/criterion", "tests/modl/test_modl.py tests/modl/test_partition_search.py",
+        ("return self.construction + self.preparation + self.data",
+         "return self.construction + self.data"),
+    ),
+    *_of(
+        "minimax/criterion", "tests/minimax/test_minimax.py tests/minimax/test_prior_box.py",
+        ("return 1.0 - np.eye(n_classes)", "return 2.0 - 2.0 * np.eye(n_classes)"),
+    ),
+    *_of(
+        "data/reading/dates", "tests/data/test_reading_zoo.py",
+        ("if not 1 <= hour <= 12:", "if not 0 <= hour <= 24:"),
+    ),
+    *_of(
+        "data/tables/text", "tests/data/test_csv_dialects.py",
+        ("if (regular, header.count(separator)) > most:",
+         "if (regular, header.count(separator)) < most:"),
+    ),
+    *_of(
+        "core/folds", "tests/core/test_folds.py",
+        ("if n_groups < n_folds:", "if False:"),
+        ("return train[train >= 0], test[test >= 0]", "return train, test[test >= 0]"),
+    ),
+    *_of(
+        "core/calibration", "src/laconic/core/calibration.py tests/core/test_losses.py",
+        ("if not slope < -1e-10:", "if False:"),
+    ),
+    *_of(
+        "decide/costs", "tests/decide/test_costs.py",
+        ("if not (weight >= 0).all() or not weight.any():", "if not weight.any():"),
+    ),
+    *_of(
+        "rules/conditions", "tests/rules",
+        ("if min(yes, 1.0 - yes) < LEAST_ROWS_SHARE or own.tobytes() in seen:",
+         "if own.tobytes() in seen:"),
+    ),
+    *_of(
+        "job/scoring", "tests/cli/test_cli.py tests/cli/test_tables_cli.py",
+        ("twice = [name for name in names if names.count(name) > 1]", "twice = []"),
+    ),
+    *_of(
+        "convex/solver", "tests/convex",
+        ("if not np.isfinite(point).all():", "if False:"),
+        ("return float(first / 2 + last / 2)", "return float(first)"),
+    ),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def copy() -> Path:
+    """A copy of the tree to break."""
+    place = Path(tempfile.mkdtemp(prefix="laconic-mutants-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    for part in ("src", "tests", "stress", "docs"):
+        shutil.copytree(ROOT / part, place / part, ignore=shutil.ignore_patterns("_build"))
+    shutil.copy(ROOT / "pyproject.toml", place)
+    return place
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether every named test passes on the broken copy."""
+    path = copy() / mutant.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.file} has {text.count(mutant.old)} times {mutant.old!r}")
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    env = os.environ | {"PYTHONPATH": str(copy() / "src")}
+    command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider"]
+    try:
+        done = subprocess.run(
+            [*command, *mutant.tests.split()], cwd=copy(), env=env, capture_output=True, check=False
+        )
+    finally:
+        path.write_text(text, encoding="utf-8")
+    return done.returncode == 0
+
+
+def outcome(number: int) -> str:
+    """Killed or survived."""
+    mutant = MUTANTS[number]
+    if survives(mutant):
+        return f"{FAILED}: survived: {mutant.file}: {mutant.new[:80]}"
+    return "killed"
+
+
+PART = Part("mutants", "mutants", "a test fails for each", outcome, size=len(MUTANTS), quick=1)
