@@ -325,7 +325,7 @@ class AdditiveScore:
     def _check_calibration(self, expected: int) -> None:
         table = self.calibration
         if self.link == "points":
-            totals = np.array(table).T[0] if np.ndim(table) == 2 else np.empty(0)
+            totals = np.array([pair[0] for pair in table or ()], dtype=np.float64)
             if not len(totals) or (np.diff(totals) != 1.0).any():
                 raise ValueError("The link 'points' needs the log-odds of every total in a row.")
         elif table is not None and (self.link != "vote" or np.shape(table) != (expected, 2)):

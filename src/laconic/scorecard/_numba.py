@@ -6,13 +6,16 @@ one, is ``sum c1 log(1 + exp(-f)) + c0 log(1 + exp(f))``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from laconic._jit import njit
+from laconic._typing import Floats, Ints, Mask
 
 
 @njit(cache=True)
-def loss_at(f, c1, c0):
+def loss_at(f: Floats, c1: Floats, c0: Floats) -> float:
     total = 0.0
     for i in range(len(f)):
         soft = np.log1p(np.exp(-abs(f[i])))
@@ -21,7 +24,7 @@ def loss_at(f, c1, c0):
 
 
 @njit(cache=True)
-def slopes_at(f, c1, c0, slope, bend):
+def slopes_at(f: Floats, c1: Floats, c0: Floats, slope: Floats, bend: Floats) -> None:
     """First and second derivatives of the loss by score."""
     for i in range(len(f)):
         e = np.exp(-abs(f[i]))
@@ -32,7 +35,7 @@ def slopes_at(f, c1, c0, slope, bend):
 
 
 @njit(cache=True)
-def best_offset(f, c1, c0, b, slope, bend):
+def best_offset(f: Floats, c1: Floats, c0: Floats, b: float, slope: Floats, bend: Floats) -> float:
     """The offset that minimises the loss of ``f + b``, by Newton kept in a bracket."""
     low, high = -np.inf, np.inf
     for _ in range(200):
@@ -55,7 +58,7 @@ def best_offset(f, c1, c0, b, slope, bend):
 
 
 @njit(cache=True)
-def fit_multiplier(s, c1, c0, most):
+def fit_multiplier(s: Floats, c1: Floats, c0: Floats, most: float) -> tuple[float, float, float]:
     """Least loss of a s + b over 0 <= a <= most and b: (loss, a, b), by a bracket on the slope."""
     n = len(s)
     slope, bend = np.empty(n), np.empty(n)
@@ -89,7 +92,7 @@ def fit_multiplier(s, c1, c0, most):
 
 
 @njit(cache=True)
-def codes_of(X, support, n):
+def codes_of(X: Any, support: Ints, n: int) -> Ints:
     code = np.zeros(n, dtype=np.int64)
     for m in range(len(support)):
         x = X[support[m]]
@@ -100,7 +103,7 @@ def codes_of(X, support, n):
 
 
 @njit(cache=True)
-def cells_of(code, pos, neg, k):
+def cells_of(code: Ints, pos: Floats, neg: Floats, k: int) -> tuple[Floats, Floats, Floats]:
     """Cells that hold rows: their items (cells, k), and the weight of each class."""
     c1, c0 = np.zeros(1 << k), np.zeros(1 << k)
     for i in range(len(code)):
@@ -115,38 +118,56 @@ def cells_of(code, pos, neg, k):
 
 
 @njit(cache=True)
-def cone_bound(value, theta, grad, free, l, u, most, largest_offset):
-    """Tangent at ``theta`` minimised over the cone {a l <= w <= a u, 0 <= a <= most}."""
+def cone_bound(
+    value: float,
+    theta: Floats,
+    grad: Floats,
+    free: Ints,
+    lower: Floats,
+    upper: Floats,
+    most: float,
+    largest_offset: float,
+) -> float:
+    """Tangent at ``theta`` minimised over the cone {a lower <= w <= a upper, 0 <= a <= most}."""
     h, at = grad[1], grad[0] * theta[0] + grad[1] * theta[1]
     for m in range(len(free)):
         j, g = free[m], grad[m + 2]
         at += g * theta[m + 2]
-        h += min(g * l[j], g * u[j])
-    return value - at + min(0.0, most * h) - abs(grad[0]) * largest_offset
+        h += min(g * lower[j], g * upper[j])
+    return float(value - at + min(0.0, most * h) - abs(grad[0]) * largest_offset)
 
 
 @njit(cache=True)
-def relax_cells(Z, c1, c0, l, u, most, cutoff, tol):
-    """A lower bound on the loss of every card with points in [l, u], and the relaxed minimiser.
+def relax_cells(
+    Z: Floats,
+    c1: Floats,
+    c0: Floats,
+    lower: Floats,
+    upper: Floats,
+    most: float,
+    cutoff: float,
+    tol: float,
+) -> tuple[float, float, float, float, Floats]:
+    """A lower bound on every card with points in [lower, upper], and the relaxed minimiser.
 
-    min over w, a, b of the loss of ``Z w + b`` subject to ``a l <= w <= a u``, ``0 <= a <= most``:
-    convex, and exact where l = u. An interior-point method; the bound is the tangent at an iterate,
-    minimised over the cone, so it holds however early the method stops.
+    min over w, a, b of the loss of ``Z w + b`` with ``a lower <= w <= a upper``, ``0 <= a <=
+    most``: convex, and exact where lower = upper. An interior-point method; the bound is the
+    tangent at an iterate minimised over the cone, so it holds however early the method stops.
     """
     n, k = Z.shape
-    free = np.flatnonzero(u > l)
+    free = np.flatnonzero(upper > lower)
     d = len(free) + 2
     D = np.empty((d, n))
     D[0] = 1.0
     D[1] = 0.0
     for j in range(k):
-        if u[j] == l[j]:
-            D[1] += l[j] * Z[:, j]
+        if upper[j] == lower[j]:
+            D[1] += lower[j] * Z[:, j]
     for m in range(len(free)):
         D[m + 2] = Z[:, free[m]]
     reach = 0.0
     for j in range(k):
-        reach += max(abs(l[j]), abs(u[j]))
+        reach += max(abs(lower[j]), abs(upper[j]))
     n1 = c1.sum()
     # some score of the best offset lies on each side of the log-odds of the classes
     largest_offset = 2.0 * (abs(np.log(n1 / c0.sum())) + most * reach)
@@ -154,7 +175,7 @@ def relax_cells(Z, c1, c0, l, u, most, cutoff, tol):
     theta = np.zeros(d)
     theta[1] = 0.25 * most
     for m in range(len(free)):
-        theta[m + 2] = theta[1] * 0.5 * (l[free[m]] + u[free[m]])
+        theta[m + 2] = theta[1] * 0.5 * (lower[free[m]] + upper[free[m]])
     slope, bend = np.empty(n), np.empty(n)
     theta[0] = best_offset(D.T @ theta, c1, c0, 0.0, slope, bend)
     mu, bound, value = 0.02 / n_walls, -np.inf, np.inf
@@ -175,13 +196,13 @@ def relax_cells(Z, c1, c0, l, u, most, cutoff, tol):
         wall_H[1, 1] = 1.0 / a**2 + 1.0 / (most - a) ** 2
         for m in range(len(free)):
             j = free[m]
-            under = 1.0 / (theta[m + 2] - a * l[j])
-            over = 1.0 / (a * u[j] - theta[m + 2])
+            under = 1.0 / (theta[m + 2] - a * lower[j])
+            over = 1.0 / (a * upper[j] - theta[m + 2])
             wall_g[m + 2] += -under + over
-            wall_g[1] += under * l[j] - over * u[j]
+            wall_g[1] += under * lower[j] - over * upper[j]
             wall_H[m + 2, m + 2] += under**2 + over**2
-            wall_H[1, 1] += (under * l[j]) ** 2 + (over * u[j]) ** 2
-            cross = -(under**2) * l[j] - over**2 * u[j]
+            wall_H[1, 1] += (under * lower[j]) ** 2 + (over * upper[j]) ** 2
+            cross = -(under**2) * lower[j] - over**2 * upper[j]
             wall_H[1, m + 2] += cross
             wall_H[m + 2, 1] += cross
         step = np.linalg.solve(H + mu * wall_H, -(grad + mu * wall_g))
@@ -191,7 +212,7 @@ def relax_cells(Z, c1, c0, l, u, most, cutoff, tol):
             exact = theta.copy()
             exact[0] = b
             here = loss_at(f - theta[0] + b, c1, c0)
-            found = cone_bound(here, exact, D @ slope, free, l, u, most, largest_offset)
+            found = cone_bound(here, exact, D @ slope, free, lower, upper, most, largest_offset)
             bound = max(bound, found)
             if bound >= cutoff or here - bound < tol:
                 break
@@ -205,20 +226,20 @@ def relax_cells(Z, c1, c0, l, u, most, cutoff, tol):
         t = min(t, 0.95 * (most - a) / step[1] if step[1] > 0 else t)
         for m in range(len(free)):
             j = free[m]
-            room, pace = theta[m + 2] - a * l[j], step[m + 2] - step[1] * l[j]
+            room, pace = theta[m + 2] - a * lower[j], step[m + 2] - step[1] * lower[j]
             if pace < 0:
                 t = min(t, -0.95 * room / pace)
-            room, pace = a * u[j] - theta[m + 2], step[1] * u[j] - step[m + 2]
+            room, pace = a * upper[j] - theta[m + 2], step[1] * upper[j] - step[m + 2]
             if pace < 0:
                 t = min(t, -0.95 * room / pace)
         # backtracking on the slope along the step: it must still go down or be flat
         way = grad + mu * wall_g
         start = step @ way
-        base = value + mu * wall_height(theta, free, l, u, most)
+        base = value + mu * wall_height(theta, free, lower, upper, most)
         done = False
         for _ in range(30):
             trial = theta + t * step
-            there = loss_at(trial @ D, c1, c0) + mu * wall_height(trial, free, l, u, most)
+            there = loss_at(trial @ D, c1, c0) + mu * wall_height(trial, free, lower, upper, most)
             if there <= base + 1e-4 * t * start + 1e-15:
                 done = True
                 break
@@ -228,24 +249,24 @@ def relax_cells(Z, c1, c0, l, u, most, cutoff, tol):
         theta = theta + t * step
     w = np.zeros(k)
     for j in range(k):
-        w[j] = theta[1] * l[j]
+        w[j] = theta[1] * lower[j]
     for m in range(len(free)):
         w[free[m]] = theta[m + 2]
     return bound, value, theta[1], theta[0], w
 
 
 @njit(cache=True)
-def wall_height(theta, free, l, u, most):
+def wall_height(theta: Floats, free: Ints, lower: Floats, upper: Floats, most: float) -> float:
     a = theta[1]
     total = -np.log(a) - np.log(most - a)
     for m in range(len(free)):
         j = free[m]
-        total -= np.log(theta[m + 2] - a * l[j]) + np.log(a * u[j] - theta[m + 2])
-    return total
+        total -= np.log(theta[m + 2] - a * lower[j]) + np.log(a * upper[j] - theta[m + 2])
+    return float(total)
 
 
 @njit(cache=True)
-def covered(points, cover):
+def covered(points: Floats, cover: Mask) -> bool:
     """Whether every group of ``cover`` has an item with points."""
     for g in range(len(cover)):
         found = False
@@ -258,7 +279,19 @@ def covered(points, cover):
 
 
 @njit(cache=True)
-def search_points(Z, c1, c0, lo, hi, cover, most, best, gap, n_nodes, tol):
+def search_points(
+    Z: Floats,
+    c1: Floats,
+    c0: Floats,
+    lo: Floats,
+    hi: Floats,
+    cover: Mask,
+    most: float,
+    best: float,
+    gap: float,
+    n_nodes: int,
+    tol: float,
+) -> tuple[float, float, float, Floats, float, int]:
     """The best points of one support by branch and bound on the lattice.
 
     Only cards with a loss below ``best`` are kept; what is left out has a loss of at least
@@ -274,7 +307,7 @@ def search_points(Z, c1, c0, lo, hi, cover, most, best, gap, n_nodes, tol):
     points, best_a, best_b = np.zeros(k), 0.0, 0.0
     while depth > 0:
         depth -= 1
-        l, u, above = low[depth].copy(), high[depth].copy(), parent[depth]
+        lower, upper, above = low[depth].copy(), high[depth].copy(), parent[depth]
         if nodes >= n_nodes or depth + 2 >= size:
             bound = min(bound, above)
             continue
@@ -283,25 +316,25 @@ def search_points(Z, c1, c0, lo, hi, cover, most, best, gap, n_nodes, tol):
         for g in range(len(cover)):
             left = False
             for j in range(k):
-                left = left or (cover[g, j] and (l[j] != 0 or u[j] != 0))
+                left = left or (cover[g, j] and (lower[j] != 0 or upper[j] != 0))
             hopeless = hopeless or not left
         if hopeless:
             continue
-        if (l == u).all():
-            if covered(l, cover):
-                value, a, b = fit_multiplier(Z @ l, c1, c0, most)
+        if (lower == upper).all():
+            if covered(lower, cover):
+                value, a, b = fit_multiplier(Z @ lower, c1, c0, most)
                 bound = min(bound, value)
                 if value < best:
-                    best, best_a, best_b, points = value, a, b, l.copy()
+                    best, best_a, best_b, points = value, a, b, lower.copy()
             continue
         cutoff = best * (1.0 - gap) - tol
-        lb, _value, a, _b, w = relax_cells(Z, c1, c0, l, u, most, cutoff, 0.1 * tol)
+        lb, _value, a, _b, w = relax_cells(Z, c1, c0, lower, upper, most, cutoff, 0.1 * tol)
         lb = max(lb, above)
         if lb >= cutoff:
             bound = min(bound, lb)
             continue
-        ratio = np.minimum(np.maximum(w / max(a, 1e-12), l), u)
-        near = np.minimum(np.maximum(np.rint(ratio), l), u)
+        ratio = np.minimum(np.maximum(w / max(a, 1e-12), lower), upper)
+        near = np.minimum(np.maximum(np.rint(ratio), lower), upper)
         if covered(near, cover):
             value, own_a, own_b = fit_multiplier(Z @ near, c1, c0, most)
             if value < best:
@@ -309,14 +342,14 @@ def search_points(Z, c1, c0, lo, hi, cover, most, best, gap, n_nodes, tol):
         # the item whose rounding moves the scores most
         pick, worst = -1, -1.0
         for j in range(k):
-            if u[j] > l[j]:
-                off = abs(ratio[j] - near[j]) + 1e-3 * (u[j] - l[j])
+            if upper[j] > lower[j]:
+                off = abs(ratio[j] - near[j]) + 1e-3 * (upper[j] - lower[j])
                 if off > worst:
                     pick, worst = j, off
-        cut = min(max(np.floor(ratio[pick]), l[pick]), u[pick] - 1.0)
+        cut = min(max(np.floor(ratio[pick]), lower[pick]), upper[pick] - 1.0)
         nearer = 1 if ratio[pick] - cut > 0.5 else 0
         for side in (1 - nearer, nearer):  # the last one put on the stack is taken first
-            low[depth], high[depth], parent[depth] = l, u, lb
+            low[depth], high[depth], parent[depth] = lower, upper, lb
             if side == 0:
                 high[depth, pick] = cut
             else:
@@ -326,25 +359,37 @@ def search_points(Z, c1, c0, lo, hi, cover, most, best, gap, n_nodes, tol):
 
 
 @njit(cache=True)
-def bounds_of_one_more(X, pos, neg, code, k, candidates, lo, hi, most, cutoff, tol):
+def bounds_of_one_more(
+    X: Any,
+    pos: Floats,
+    neg: Floats,
+    code: Ints,
+    k: int,
+    candidates: Ints,
+    lo: Floats,
+    hi: Floats,
+    most: float,
+    cutoff: float,
+    tol: float,
+) -> tuple[Floats, Floats]:
     """For every candidate j: the bound of the support with j as its last item."""
     out = np.empty(len(candidates))
     value = np.empty(len(candidates))
     grown = np.empty_like(code)
-    l, u = np.empty(k + 1), np.empty(k + 1)
+    lower, upper = np.empty(k + 1), np.empty(k + 1)
     for c in range(len(candidates)):
         x = X[candidates[c]]
         for i in range(len(code)):
             grown[i] = code[i] + (x[i] << k)
         Z, c1, c0 = cells_of(grown, pos, neg, k + 1)
-        l[:k], u[:k] = lo[:k], hi[:k]
-        l[k], u[k] = lo[k + c], hi[k + c]
-        out[c], value[c], _a, _b, _w = relax_cells(Z, c1, c0, l, u, most, cutoff, tol)
+        lower[:k], upper[:k] = lo[:k], hi[:k]
+        lower[k], upper[k] = lo[k + c], hi[k + c]
+        out[c], value[c], _a, _b, _w = relax_cells(Z, c1, c0, lower, upper, most, cutoff, tol)
     return out, value
 
 
 @njit(cache=True)
-def least_cost(totals, yes, no):
+def least_cost(totals: Ints, yes: Floats, no: Floats) -> tuple[float, int]:
     """Least cost of saying yes from some total on, and that total."""
     low, high = totals.min(), totals.max()
     gain = np.zeros(high - low + 2)

@@ -8,17 +8,20 @@ from __future__ import annotations
 import numpy as np
 
 from laconic._jit import njit
+from laconic._typing import Floats, Ints, Signs
 from laconic.scorecard._numba import best_offset, loss_at
 
 
 @njit(cache=True)
-def worth_of(g, low, high):
+def worth_of(g: float, low: float, high: float) -> float:
     """What an item can take off the tangent: -min of g w over [low, high]."""
     return max(-g * high, -g * low, 0.0)
 
 
 @njit(cache=True)
-def largest_worths(worth, state, room, column, caps, taken):
+def largest_worths(
+    worth: Floats, state: Signs, room: int, column: Ints, caps: Ints, taken: Ints
+) -> float:
     """Sum of the ``room`` largest worths of open items, at most ``caps`` for each column."""
     order = np.argsort(-worth)
     used = taken.copy()
@@ -35,7 +38,9 @@ def largest_worths(worth, state, room, column, caps, taken):
 
 
 @njit(cache=True)
-def project(y, state, low, high, scale, room, out):
+def project(
+    y: Floats, state: Signs, low: Floats, high: Floats, scale: Floats, room: int, out: Floats
+) -> None:
     """The nearest point of the box with sum over open items of |w| / its limit <= room."""
     p = len(y)
     rate_up, rate_down = np.zeros(p), np.zeros(p)
@@ -73,8 +78,23 @@ def project(y, state, low, high, scale, room, out):
 
 @njit(cache=True)
 def relax_node(
-    X, pos, neg, state, low, high, scale, room, column, caps, w, b, cutoff, tol, n_iter, offset
-):
+    X: Floats,
+    pos: Floats,
+    neg: Floats,
+    state: Signs,
+    low: Floats,
+    high: Floats,
+    scale: Floats,
+    room: int,
+    column: Ints,
+    caps: Ints,
+    w: Floats,
+    b: float,
+    cutoff: float,
+    tol: float,
+    n_iter: int,
+    offset: float,
+) -> tuple[float, float, Floats, float, Floats]:
     """A lower bound on every card of a node, its relaxed minimiser, and the worths at the end.
 
     min of the loss of ``w X + b`` over low <= w <= high with the open items' |w| / limit adding up
@@ -97,7 +117,7 @@ def relax_node(
     bound, worth = -np.inf, np.zeros(p)
     recent = np.full(6, value)
     pace = 1.0
-    best_worth, best_total = np.zeros(p), 0.0
+    best_worth = np.zeros(p)
     for it in range(n_iter):
         # the bound of the tangent here
         at, ins = 0.0, 0.0
@@ -111,7 +131,7 @@ def relax_node(
         total = largest_worths(worth, state, room, column, caps, taken)
         found = value - at + ins - total - abs(slope.sum()) * offset
         if found > bound:
-            bound, best_total = found, total
+            bound = found
             best_worth[:] = worth
         if bound >= cutoff or value - bound < tol:
             break
@@ -143,4 +163,4 @@ def relax_node(
         grad = new_grad
         value = new_value
         recent[it % 6] = value
-    return bound, value, w, b, best_worth, best_total
+    return bound, value, w, b, best_worth

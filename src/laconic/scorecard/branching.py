@@ -76,7 +76,7 @@ class Proof:
 
     def __init__(self, problem: CardProblem, best: Incumbent, deadline: Deadline) -> None:
         self.problem, self.best, self.deadline = problem, best, deadline
-        self.bound, self.n_nodes, self.near = 0.0, 0, {}
+        self.bound, self.n_nodes = 0.0, 0
         self._most = problem.most_multiplier
         self._lo, self._hi = problem.lo.astype(float), problem.hi.astype(float)
         share = problem.pos.sum() / (problem.pos.sum() + problem.neg.sum())
@@ -149,7 +149,7 @@ class Proof:
         low = np.where(state < 0, 0.0, self._low)
         high = np.where(state < 0, 0.0, self._high)
         cutoff = self._cutoff(target)
-        lb, _value, w, b, worth, total = relax_node(
+        lb, _value, w, b, worth = relax_node(
             self.problem.dense, self.problem.pos, self.problem.neg, state, low, high, self._scale,
             room, self._column, self._caps, w, b, cutoff, NODE_TOL * self.best.loss, steps,
             self._offset,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -122,7 +123,7 @@ def _of_numbers(
         return axis, [((place > 0) & (place < axis.missing), f"{name} is true", "above")]
     if bins and len(cuts) > 1:
         ends = [f"{name} <= {said[0]}"]
-        ends += [f"{low} < {name} <= {high}" for low, high in zip(said, said[1:], strict=False)]
+        ends += [f"{low} < {name} <= {high}" for low, high in pairwise(said)]
         ends.append(f"{name} > {said[-1]}")
         return axis, [(place == s, text, "bin") for s, text in enumerate(ends)]
     return axis, [

@@ -81,10 +81,14 @@ def read_rules(
         if sign not in _SIGNS:
             raise ValueError(f"signs[{name!r}] must be 1, -1, '+' or '-', got {sign!r}.")
         rules.append(Rule(f"sign of {name}", names.places(name, "signs"), _SIGNS[sign]))
-    for name in _listed(forced, "forced"):
-        rules.append(Rule(f"forced {name}", names.places(name, "forced"), needed=True))
-    for name in _listed(forbidden, "forbidden"):
-        rules.append(Rule(f"forbidden {name}", names.places(name, "forbidden"), ()))
+    rules += [
+        Rule(f"forced {name}", names.places(name, "forced"), needed=True)
+        for name in _listed(forced, "forced")
+    ]
+    rules += [
+        Rule(f"forbidden {name}", names.places(name, "forbidden"), ())
+        for name in _listed(forbidden, "forbidden")
+    ]
     groups = [(group, 1, "exclusive") for group in _listed(exclusive, "exclusive")]
     groups += [(group, most, "group_limits") for group, most in _pairs(group_limits, None)]
     for group, most, what in groups:
@@ -128,7 +132,7 @@ def limited(
         raise ValueError(_clash(problem, rules, max_columns))
     lo, hi = _point_limits(problem, rules)
     limits = Limits(
-        tuple((r.items, r.at_most) for r in rules if r.at_most is not None),
+        tuple((r.items, r.at_most) for r in rules if r.at_most is not None and len(r.items)),
         tuple(r.items for r in rules if r.needed),
         max_columns,
     )

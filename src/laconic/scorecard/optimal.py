@@ -380,7 +380,9 @@ class OptimalScorecardClassifier(FormPrediction):
         self.pool_ = [self._card(card, read, second, weight) for card in near]
         best = solved.point
         texts = [text for c in self._offered for text in c.texts]
-        self.substitutes_ = {texts[j]: [] for j in np.flatnonzero(best.points)}
+        self.substitutes_: dict[str, list[tuple[str, float]]] = {
+            texts[j]: [] for j in np.flatnonzero(best.points)
+        }
         for card in near:
             if card.out >= 0 and card.into >= 0:
                 self.substitutes_[texts[card.out]].append((texts[card.into], card.loss))
@@ -413,7 +415,7 @@ class OptimalScorecardClassifier(FormPrediction):
 
     def choose(self, card: Card | int) -> OptimalScorecardClassifier:
         """Take one of ``pool_`` (itself or its place) as the model; totals get their risk anew."""
-        place = card if isinstance(card, Integral) else self._place_of(card)
+        place = self._place_of(card) if isinstance(card, Card) else card
         if not 0 <= int(place) < len(self.pool_):
             raise ValueError(f"card must be one of the {len(self.pool_)} cards of pool_.")
         chosen, points = self.pool_[int(place)], self._points[int(place)]

@@ -68,13 +68,16 @@ class CardProblem:
     def cells(self, support: Ints) -> tuple[Floats, Floats, Floats]:
         """The patterns of a few items: (cells, items), and the share of each class."""
         code = codes_of(self.items, support, self.items.shape[1])
-        return cells_of(code, self.pos, self.neg, len(support))
+        found: tuple[Floats, Floats, Floats] = cells_of(code, self.pos, self.neg, len(support))
+        return found
 
     def fitted(self, points: Ints) -> tuple[float, float, float]:
         """Loss, multiplier and offset of a card, (items,) whole points."""
         support = np.flatnonzero(points)
         Z, c1, c0 = self.cells(support)
-        return fit_multiplier(Z @ points[support].astype(np.float64), c1, c0, self.most_multiplier)
+        totals = Z @ points[support].astype(np.float64)
+        loss, a, b = fit_multiplier(totals, c1, c0, self.most_multiplier)
+        return float(loss), float(a), float(b)
 
     def feasible(self, points: Ints) -> bool:
         """Whether the card keeps every rule."""

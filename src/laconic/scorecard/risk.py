@@ -28,8 +28,8 @@ class Seen:
         size = high - low + 1
         return cls(
             low,
-            np.bincount(place, weight * second, minlength=size),
-            np.bincount(place, weight * ~second, minlength=size),
+            np.asarray(np.bincount(place, weight * second, minlength=size), dtype=np.float64),
+            np.asarray(np.bincount(place, weight * ~second, minlength=size), dtype=np.float64),
         )
 
     @property

@@ -33,7 +33,7 @@ LEAST_SHARE = 0.01
 """A condition that holds, or fails, for a smaller share of the rows is not offered; half of what
 the sparse rules ask for, because a card is proven and not cross-validated."""
 
-WARM_SHARE = 0.3
+WARM_SHARE = 0.5
 """Part of the time that the first card may take, so that something is left for its proof."""
 
 POOL_SHARE = 0.25

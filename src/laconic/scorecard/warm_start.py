@@ -58,10 +58,11 @@ def grown_values(problem: CardProblem, support: Support, candidates: Ints) -> Fl
     order = np.concatenate([own, candidates])
     code = codes_of(problem.items, own, problem.items.shape[1])
     lo, hi = problem.lo[order].astype(float), problem.hi[order].astype(float)
-    return bounds_of_one_more(
+    bounds, _ = bounds_of_one_more(
         problem.items, problem.pos, problem.neg, code, len(own), candidates, lo, hi,
         problem.most_multiplier, np.inf, 1e-4 * problem.null_loss,
-    )[0]  # fmt: skip
+    )  # fmt: skip
+    return np.asarray(bounds)
 
 
 def beam(problem: CardProblem, deadline: Deadline) -> dict[Support, float]:

@@ -1,0 +1,168 @@
+"""Cards of whole points beside FasterRisk: held-out loss, AUC, the certified gap and CPU time.
+
+    python -m benchmarks.bench_scorecard OUT.jsonl [set ...]     # one line for each measurement
+    python -m benchmarks.bench_scorecard --table OUT.jsonl       # the tables of docs/scorecard.md
+
+Points within 5, at most 5 and 8 items. "same" is on the same 0/1 items (even cuts, frequent
+categories, at most 60 of them, made from the training rows of the fold) for both; "own" reads the
+table and makes its own cuts. Time limits are CPU seconds here: the machine may be shared.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.model_selection import StratifiedKFold
+
+from laconic import OptimalScorecardClassifier
+from laconic.core.progress import Deadline
+from laconic.data.datasets import load
+
+SETS = (
+    "heart", "breast", "german", "pima", "crx", "horsecolic", "tictactoe", "sickeuthyroid",
+    "mushroom", "spam", "adult",
+)  # fmt: skip
+SIZES = (5, 8)
+FOLD_SECONDS, FOLD_GAP = 3.0, 0.05
+GAP_SECONDS, AIM = 120.0, 0.02
+
+
+def binary_items(X: Any, y: Any, most: int = 60) -> OptimalScorecardClassifier:
+    """A fitted reader of 0/1 items: its card is not used."""
+    reader = OptimalScorecardClassifier(
+        1, (-5, 5), cuts="quantile", max_cuts=4, max_candidates=most, time_limit=0, pool=0
+    )
+    return reader.fit(X, y)
+
+
+def read(reader: OptimalScorecardClassifier, X: Any) -> Any:
+    return reader._read_items(reader._read_rows(X)).T.astype(float)
+
+
+def ours(k: int, seconds: float, **more: Any) -> OptimalScorecardClassifier:
+    more = {"gap": FOLD_GAP, **more}
+    return OptimalScorecardClassifier(k, (-5, 5), time_limit=seconds, pool=0.0, **more)
+
+
+def of_fasterrisk(train: Any, y: Any, test: Any, k: int) -> tuple[Any, float]:
+    from fasterrisk.fasterrisk import RiskScoreClassifier, RiskScoreOptimizer
+
+    start = time.process_time()
+    with_one = np.column_stack([np.ones(len(train)), train])
+    search = RiskScoreOptimizer(X=with_one, y=np.where(y, 1.0, -1.0), k=k, lb=-5, ub=5)
+    search.optimize()
+    multiplier, intercept, points = search.get_models(model_index=0)
+    model = RiskScoreClassifier(multiplier, intercept, points)
+    spent = time.process_time() - start
+    return model.predict_prob(np.column_stack([np.ones(len(test)), test])), spent
+
+
+def rows_of(name: str) -> tuple[Any, Any]:
+    data = load(name)
+    y = data.y
+    return data.X, y == np.unique(y)[1]
+
+
+def take(X: Any, rows: Any) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def measured(p: Any, y: Any) -> dict[str, float]:
+    p = np.clip(p, 1e-15, 1 - 1e-15)
+    return {"loss": float(log_loss(y, p)), "auc": float(roc_auc_score(y, p))}
+
+
+def folds_of_set(name: str, k: int) -> Any:
+    X, y = rows_of(name)
+    splitter = StratifiedKFold(5, shuffle=True, random_state=0)
+    for fold, (train, test) in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
+        reader = binary_items(take(X, train), y[train])
+        A, B = read(reader, take(X, train)), read(reader, take(X, test))
+        p, spent = of_fasterrisk(A, y[train], B, k)
+        yield {"who": "fasterrisk", "fold": fold, "cpu": spent, **measured(p, y[test])}
+        start = time.process_time()
+        model = ours(k, FOLD_SECONDS, cuts="quantile", max_cuts=1).fit(A, y[train])
+        spent = time.process_time() - start
+        said = measured(model.predict_proba(B)[:, 1], y[test])
+        yield {"who": "same", "fold": fold, "cpu": spent, "gap": model.optimality_gap_, **said}
+        start = time.process_time()
+        model = ours(k, 2 * FOLD_SECONDS).fit(take(X, train), y[train])
+        spent = time.process_time() - start
+        said = measured(model.predict_proba(take(X, test))[:, 1], y[test])
+        yield {"who": "own", "fold": fold, "cpu": spent, "gap": model.optimality_gap_, **said}
+
+
+def gap_of_set(name: str, k: int) -> Any:
+    X, y = rows_of(name)
+    reader = binary_items(X, y)
+    A = read(reader, X)
+    start, clock = time.process_time(), time.monotonic()
+    model = ours(k, GAP_SECONDS, cuts="quantile", max_cuts=1, gap=AIM).fit(A, y)
+    yield {
+        "who": "gap", "gap": model.optimality_gap_, "objective": model.objective_,
+        "bound": model.lower_bound_, "items": model.n_offered_, "patterns": model.n_patterns_,
+        "rows": len(y), "cpu": time.process_time() - start, "seconds": time.monotonic() - clock,
+    }  # fmt: skip
+
+
+def run(out: Path, sets: list[str]) -> None:
+    warnings.simplefilter("ignore")
+    Deadline.__init__.__defaults__ = (time.process_time,)  # type: ignore[misc]
+    from laconic.scorecard.solver import _compiled
+
+    _compiled()
+    done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    for what in (folds_of_set, gap_of_set):
+        for name in sets:
+            for k in SIZES:
+                kind = what.__name__
+                if any(d["set"] == name and d["k"] == k and d["kind"] == kind for d in done):
+                    continue
+                lines = [{"set": name, "k": k, "kind": kind, **found} for found in what(name, k)]
+                with out.open("a") as file:
+                    file.writelines(json.dumps(line) + "\n" for line in lines)
+                print(name, k, kind, flush=True)
+
+
+def table(path: Path) -> None:
+    """Means over folds, set by set and over all, as Markdown."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    gaps = {(d["set"], d["k"]): d for d in lines if d["kind"] == "gap_of_set"}
+    print("| set | rows | items | patterns | k | loss | gap | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for (name, k), d in gaps.items():
+        print(
+            f"| {name} | {d['rows']:,} | {d['items']} | {d['patterns']:,} | {k} | "
+            f"{d['objective']:.4f} | {d['gap']:.1%} | {d['seconds']:.0f} |"
+        )
+    who = ("fasterrisk", "same", "own")
+    print("\n| set | k | " + " | ".join(f"{x} {w}" for x in ("loss", "AUC", "CPU s") for w in who))
+    print("|---|---|" + "---|" * 9)
+    found: dict[Any, dict[str, list[float]]] = {}
+    for d in lines:
+        if d["kind"] == "folds_of_set":
+            for x in ("loss", "auc", "cpu"):
+                found.setdefault((d["set"], d["k"]), {}).setdefault(x + d["who"], []).append(d[x])
+    means = {key: {x: float(np.mean(v)) for x, v in own.items()} for key, own in found.items()}
+    for k in SIZES:
+        own = [m for (_, size), m in means.items() if size == k]
+        if own:
+            means["mean", k] = {x: float(np.mean([m[x] for m in own])) for x in own[0]}
+    for (name, k), m in means.items():
+        cells = [f"{m['loss' + w]:.4f}" for w in who] + [f"{m['auc' + w]:.4f}" for w in who]
+        cells += [f"{m['cpu' + w]:.1f}" for w in who]
+        print(f"| {name} | {k} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--table":
+        table(Path(sys.argv[2]))
+    else:
+        run(Path(sys.argv[1]), sys.argv[2:] or list(SETS))

@@ -1,0 +1,215 @@
+"""The search for the best card against exhaustive search: loss, cost, rules, and the bound."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from laconic.core.progress import Deadline
+from laconic.scorecard import branching
+from laconic.scorecard._numba import cells_of, codes_of, fit_multiplier, relax_cells
+from laconic.scorecard.costs import CardCosts
+from laconic.scorecard.limits import Rule, limited
+from laconic.scorecard.problem import CardProblem, patterns
+from laconic.scorecard.solver import near_cards, solve_card
+from laconic.scorecard.warm_start import first_card
+
+
+def random_problem(seed: int, most_items: int = 3, most_points: int = 2) -> CardProblem:
+    """A few noisy items, some of them copies or nearly so, weights, and both classes."""
+    draw = np.random.default_rng(seed)
+    p, n = int(draw.integers(2, 5)), int(draw.integers(6, 40))
+    items = (draw.random((p, n)) < draw.uniform(0.1, 0.9, (p, 1))).astype(np.uint8)
+    if draw.random() < 0.3:
+        items[-1] = items[0] ^ (draw.random(n) < 0.1)
+    second = draw.random(n) < expit(items.T @ draw.normal(0, 2, p) - 0.5)
+    second[:2] = [True, False]
+    weight = draw.integers(1, 4, n).astype(float)
+    found = patterns(items, second, weight)
+    high = int(draw.integers(1, most_points + 1))
+    k = int(draw.integers(1, most_items + 1))
+    column = draw.integers(0, 2, p)
+    return CardProblem(*found, np.full(p, -high), np.full(p, high), k, 2.0, column)
+
+
+def every_card(problem: CardProblem):
+    ranges = [range(int(a), int(b) + 1) for a, b in zip(problem.lo, problem.hi, strict=True)]
+    for points in itertools.product(*ranges):
+        card = np.array(points, dtype=np.int64)
+        if problem.feasible(card):
+            yield card
+
+
+def empty(problem: CardProblem):
+    return np.zeros(problem.n_items, dtype=np.int64)
+
+
+def test_patterns_keep_the_loss():
+    draw = np.random.default_rng(0)
+    items = draw.integers(0, 2, (3, 50)).astype(np.uint8)
+    second, weight = draw.random(50) < 0.4, draw.random(50)
+    problem = CardProblem(
+        *patterns(items, second, weight), np.full(3, -3), np.full(3, 3), 3, 2.0, np.arange(3)
+    )
+    assert problem.items.shape[1] <= 8
+    points = np.array([2, -1, 3])
+    loss, a, b = problem.fitted(points)
+    score = a * (points @ items) + b
+    by_row = np.logaddexp(0, np.where(second, -score, score))
+    assert loss == pytest.approx(weight @ by_row / weight.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_multiplier_and_offset_are_the_best(seed):
+    draw = np.random.default_rng(seed)
+    s, c1, c0 = draw.integers(-4, 5, 20).astype(float), draw.random(20), draw.random(20)
+    c1, c0 = c1 / (c1 + c0).sum(), c0 / (c1 + c0).sum()
+
+    def loss(x):
+        f = x[0] * s + x[1]
+        return c1 @ np.logaddexp(0, -f) + c0 @ np.logaddexp(0, f)
+
+    other = minimize(loss, [0.1, 0.0], bounds=[(0, 0.05 + seed), (None, None)], tol=1e-14)
+    found = fit_multiplier(s, c1, c0, 0.05 + seed)
+    assert found[0] == pytest.approx(other.fun, abs=1e-8)
+    assert 0 <= found[1] <= 0.05 + seed
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_relaxation_is_below_every_card_and_tight_when_points_are_fixed(seed):
+    problem = random_problem(seed)
+    support = np.arange(problem.n_items)
+    code = codes_of(problem.items, support, problem.items.shape[1])
+    cells = cells_of(code, problem.pos, problem.neg, len(support))
+    lo, hi = problem.lo.astype(float), problem.hi.astype(float)
+    bound = relax_cells(*cells, lo, hi, 2.0, np.inf, 1e-9)[0]
+    fixed = np.array([1.0] + [-1.0] * (len(support) - 1))
+    own = relax_cells(*cells, fixed, fixed, 2.0, np.inf, 1e-10)[0]
+    assert own == pytest.approx(problem.fitted(fixed.astype(np.int64))[0], abs=1e-7)
+    free = [problem.fitted(np.array(c))[0] for c in itertools.product((-1, 0, 1), repeat=len(lo))]
+    assert bound <= min(free) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_exhaustive_search_agrees(seed):
+    problem = random_problem(seed)
+    least = min(problem.fitted(card)[0] for card in every_card(problem))
+    found = solve_card(problem, empty(problem), time_limit=None, gap=0.0)
+    assert found.value == pytest.approx(least, abs=1e-8)
+    assert found.value - found.gap <= least + 1e-9
+    assert found.gap <= 1e-6
+    assert problem.feasible(found.point.points)
+    coarse = solve_card(problem, empty(problem), time_limit=None, gap=0.2)
+    assert coarse.value - coarse.gap <= least + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exhaustive_search_agrees_on_cost(seed):
+    problem = random_problem(seed, 2, 2)
+    costs = CardCosts.of(problem, np.array([[0.0, 1.0], [float(1 + seed), 0.0]]))
+    least = min(costs.of_card(problem, card)[0] for card in every_card(problem))
+    found = solve_card(problem, empty(problem), time_limit=None, gap=0.0, costs=costs)
+    assert found.value == pytest.approx(least, abs=1e-9)
+    assert found.value - found.gap <= least + 1e-9
+    cost, threshold = costs.of_card(problem, found.point.points)
+    said = found.point.points @ problem.items.astype(int) >= threshold
+    assert cost == pytest.approx(costs.yes[said].sum() + costs.no[~said].sum())
+
+
+def random_rules(problem: CardProblem, seed: int) -> tuple[list[Rule], int | None]:
+    draw = np.random.default_rng(seed + 1000)
+    p, rules = problem.n_items, []
+    for _ in range(int(draw.integers(1, 4))):
+        items = np.flatnonzero(draw.random(p) < 0.5)
+        kind = int(draw.integers(0, 4))
+        if kind == 0:
+            rules.append(Rule("sign", items, (int(draw.choice([-1, 1])),)))
+        elif kind == 1:
+            rules.append(Rule("most", items, at_most=int(draw.integers(0, 2))))
+        elif kind == 2:
+            rules.append(Rule("need", items, needed=True))
+        else:
+            rules.append(Rule("forbid", items[:1], ()))
+    return rules, 1 if draw.random() < 0.3 else None
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_exhaustive_search_agrees_under_rules(seed):
+    problem = random_problem(seed)
+    rules, columns = random_rules(problem, seed)
+    try:
+        ruled, start = limited(problem, rules, columns)
+    except ValueError:
+        # refused: then there is indeed no card
+        from dataclasses import replace
+
+        from laconic.scorecard.limits import _point_limits
+        from laconic.scorecard.problem import Limits
+
+        lo, hi = _point_limits(problem, rules)
+        limits = Limits(
+            tuple((r.items, r.at_most) for r in rules if r.at_most is not None),
+            tuple(r.items for r in rules if r.needed),
+            columns,
+        )
+        assert not list(every_card(replace(problem, lo=lo, hi=hi, limits=limits)))
+        return
+    assert ruled.feasible(start)
+    least = min(ruled.fitted(card)[0] for card in every_card(ruled))
+    found = solve_card(ruled, start, time_limit=None, gap=0.0)
+    assert ruled.feasible(found.point.points)
+    assert found.value == pytest.approx(least, abs=1e-8)
+    assert found.value - found.gap <= least + 1e-9
+    costs = CardCosts.of(ruled, np.array([[0.0, 1.0], [2.0, 0.0]]))
+    cheapest = min(costs.of_card(ruled, card)[0] for card in every_card(ruled))
+    if columns is None:
+        found = solve_card(ruled, start, time_limit=None, gap=0.0, costs=costs)
+        assert found.value == pytest.approx(cheapest, abs=1e-9)
+        assert found.value - found.gap <= cheapest + 1e-9
+
+
+def test_without_time_the_bound_still_holds():
+    problem = random_problem(3)
+    least = min(problem.fitted(card)[0] for card in every_card(problem))
+    found = solve_card(problem, empty(problem), time_limit=0.0, gap=0.0)
+    assert found.why_stopped == "budget"
+    assert found.value - found.gap <= least <= found.value + 1e-12
+
+
+def test_an_interrupt_keeps_the_best_card(monkeypatch):
+    problem = random_problem(5)
+    first = first_card(problem, empty(problem), Deadline(None))
+
+    def interrupted(self, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(branching.Proof, "_reach", interrupted)
+    found = solve_card(problem, empty(problem), time_limit=None, gap=0.0)
+    assert found.value == first.loss
+    assert found.why_stopped == "stalled"
+    assert found.gap == found.value
+
+
+def test_the_pool_holds_what_single_swaps_reach():
+    problem = random_problem(11, 2, 2)
+    best = solve_card(problem, empty(problem), time_limit=None, gap=0.0).point
+    pool = near_cards(problem, best, 0.05, None)
+    assert pool[0].loss == pytest.approx(best.loss)
+    by_support: dict[tuple[int, ...], float] = {}
+    for card in every_card(problem):
+        key = tuple(np.flatnonzero(card).tolist())
+        by_support[key] = min(by_support.get(key, np.inf), problem.fitted(card)[0])
+    for near in pool:
+        key = tuple(np.flatnonzero(near.points).tolist())
+        assert near.loss <= 1.05 * best.loss + 1e-9
+        assert near.loss == pytest.approx(by_support[key], abs=1e-8)
+    own = set(np.flatnonzero(best.points).tolist())
+    reached = {tuple(np.flatnonzero(near.points).tolist()) for near in pool}
+    for key, loss in by_support.items():
+        swapped = len(key) == len(own) and len(set(key) - own) == 1
+        if swapped and loss < 1.05 * best.loss - 1e-9:
+            assert key in reached
