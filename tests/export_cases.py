@@ -14,6 +14,7 @@ from laconic import (
     CqBoostClassifier,
     DecisionClassifier,
     GrayZoneLogisticRegression,
+    OptimalScorecardClassifier,
     PlainLogisticRegression,
     ScorecardClassifier,
     SparseAdditiveClassifier,
@@ -168,6 +169,14 @@ def family_model(family: str, n_classes: int) -> tuple[DecisionClassifier, pd.Da
         frame = frame.drop(columns="job").fillna({"age": 50.0})
     model = DecisionClassifier(make(), costs=1.0 - np.eye(n_classes))
     return model.fit(frame.drop(columns="row id"), y), frame
+
+
+def card_model() -> tuple[DecisionClassifier, pd.DataFrame]:
+    """A card of whole points, for two classes: missing numbers, categories and cuts on it."""
+    frame, y = people(400)
+    card = OptimalScorecardClassifier(5, (-5, 5), max_cuts=3, forced=["age is missing", "job"])
+    model = DecisionClassifier(card, costs={"fp": 1, "fn": 3}, prior=0.3)
+    return model.fit(frame.drop(columns="row id"), y > 0), frame
 
 
 def clipped_model() -> tuple[DecisionClassifier, pd.DataFrame]:

@@ -84,6 +84,10 @@ def test_every_family(family, n_classes):
     check(*cases.family_model(family, n_classes))
 
 
+def test_a_card():
+    check(*cases.card_model())
+
+
 def test_probabilities_that_end_at_a_zone():
     check(*cases.clipped_model())
 

@@ -189,6 +189,18 @@ def test_every_family(family, n_classes):
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: base.dialect)
+def test_a_card_is_an_integer_sum(base):
+    model, frame = cases.card_model()
+    frame.loc[:20, "job"] = "never seen"
+    check(base, model, frame)
+    query = to_sql(model, "people", dialect=base.dialect)
+    total = query[query.index("laconic_2") :].split("s_1")[0]
+    points = re.findall(r"THEN (\S+)|ELSE (\S+)", total)
+    assert points
+    assert all(re.fullmatch(r"-?\d+", first or second) for first, second in points)
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: base.dialect)
 def test_probabilities_that_end_at_a_zone(base):
     check(base, *cases.clipped_model())
 

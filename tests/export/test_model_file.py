@@ -54,6 +54,7 @@ FAMILIES = {
     "bayes-built": laconic.WeightedNaiveBayes(pairs=2, trees=3, random_state=0),
     "selective": laconic.bayes.SelectiveNaiveBayes(random_state=0),
     "scorecard": laconic.ScorecardClassifier(trees=3, random_state=0),
+    "card": laconic.OptimalScorecardClassifier(4, (-5, 5), max_cuts=3, gap=0.05),
     "rules": laconic.SparseRulesClassifier(random_state=0),
     "lines": laconic.ScorecardClassifier("lines", zone=(0.1, 0.9)),
     "kernel": laconic.kernel.RankKernelClassifier(),

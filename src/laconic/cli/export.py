@@ -88,6 +88,10 @@ def scorecard(
             "the positive one)."
         ),
     ] = None,
+    exact: Annotated[
+        int | None,
+        typer.Option(help="Search the best card of so many conditions on --rows; no rounding."),
+    ] = None,
     out: OutOption = None,
 ) -> None:
     """Whole points to add up: Markdown, or CSV or JSON by the name of the file."""
@@ -100,7 +104,7 @@ def scorecard(
     X, y = (None, None) if rows is None else rows_for(loaded, rows, target, TextFormat())
     card = to_scorecard(
         loaded, X, y, points_to_double=points_to_double, base_score=base_score,
-        base_odds=base_odds, scored=scored,
+        base_odds=base_odds, scored=scored, exact=exact,
     )  # fmt: skip
     suffix = "" if out is None else out.suffix.lower()
     if suffix == ".csv":

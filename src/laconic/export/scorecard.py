@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.decisions import class_codes
+from laconic.core.folds import held_out_rows
 from laconic.core.forms import AdditiveScore
 from laconic.core.links import probabilities
+from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table
 from laconic.export.card import inert, table
-from laconic.export.parts import Parts, decision_layer, parts_of
+from laconic.export.parts import Parts, decision_layer, parts_of, uniform_labels
 from laconic.export.points import Points, in_points
+from laconic.scorecard.optimal import OptimalScorecardClassifier
 
 _VOTE_POINTS = 1000.0
 """Points of a vote of 1, for models whose scores are votes and not log-odds."""
@@ -198,10 +201,11 @@ class Scorecard:
 
     def _how(self) -> str:
         link = self.parts.form.link
+        if link == "points":
+            last = inert(self.parts.rule.labels[-1])
+            return f"Add the points of every row that applies; more points mean more {last}."
         if link == "vote":
             return f"Add the points of every row that applies; {self.factor:g} are a full vote."
-        if link == "points":
-            return "Add the points of every row that applies; the total has its probability."
         double = self.factor * math.log(2.0)
         if len(self.base) == 1:
             labels = self.parts.rule.labels
@@ -230,6 +234,11 @@ def _loss_lines(loss: dict[str, float]) -> list[str]:
         f"On {int(loss['rows']):,} rows, {loss['decisions_changed']:.3%} of the decisions changed; "
         f"no probability moved by more than {loss['largest_change']:.3g}."
     )
+    if "gap" in loss:
+        changed += (
+            " The card was searched on other rows, and no card of its conditions and points loses "
+            f"less by more than {loss['gap']:.1%} there."
+        )
     return [*table(["", "exact", "in points"], rows), "", changed]
 
 
@@ -243,8 +252,9 @@ def to_scorecard(
     base_score: float | None = None,
     base_odds: float = 1.0,
     scored: Any = None,
+    exact: int | None = None,
 ) -> Scorecard:
-    """Round a model to whole points, and measure what that changes.
+    """Round a model to whole points, or search the best small card, and measure what that changes.
 
     Tables are rounded. Piecewise-linear shapes and lines are cut where their rounded value steps;
     a line is followed over the range of ``X`` and is flat beyond it. Cells of a grid get the value
@@ -269,6 +279,11 @@ def to_scorecard(
     scored : class, default=None
         Two classes: the one whose odds more points raise. None: the last one; with a
         ``base_score`` the one that is not the positive class, so that more points are safer.
+    exact : int, default=None
+        At most so many conditions: instead of rounding, the best card of the columns that the model
+        reads is searched on three quarters of ``X`` and ``y``
+        (:class:`~laconic.OptimalScorecardClassifier`), for the same decision; the loss is measured
+        on the others. A model that is such a card is written as it is.
 
     Returns
     -------
@@ -293,6 +308,8 @@ def to_scorecard(
     if most_parts is not None and not (isinstance(most_parts, int) and most_parts >= 1):
         raise ValueError(f"most_parts must be a whole number >= 1 or None, got {most_parts!r}.")
     parts = parts_of(model)
+    if exact is not None:
+        return _searched(parts, X, y, exact)
     form = parts.form
     event, scored = _event_and_scored(model, parts, base_score, base_odds, scored)
     sign = -1.0 if form.n_scores == 1 and scored == parts.rule.labels[0] else 1.0
@@ -398,6 +415,32 @@ def _counted(card: Scorecard, rows: Table, y: NDArray[Any], event: Any) -> Bins:
     totals = card.points(rows)
     totals = totals if totals.ndim == 1 else totals[:, labels.index(event)]
     return Bins(event, tuple(counts), tuple(events), totals, hit)
+
+
+def _searched(parts: Parts, X: Any, y: Any, exact: int) -> Scorecard:
+    """The best card of the model's columns on some of the rows, judged on the others."""
+    if X is None or y is None:
+        raise ValueError("exact searches a card and needs rows and their classes (X and y).")
+    rows, truth = parts.schema.apply(X), class_codes(np.asarray(y), list(parts.rule.labels), "y")
+    if len(truth) != rows.n_rows:
+        raise ValueError(f"y has {len(truth)} classes for {rows.n_rows} rows.")
+    # the fold of a row is drawn from its values: a card does not depend on the order of the rows
+    search, judged = held_out_rows(row_keys(rows), truth, 0.25)
+    labels = np.asarray(uniform_labels(parts.rule))[truth]
+    forbidden = [name for name in parts.schema.names if name not in parts.form.columns]
+    own = OptimalScorecardClassifier(exact, pool=0.0, forbidden=forbidden)
+    own.fit(rows[search], labels[search])
+    own.schema_ = parts.schema
+    form = replace(own.form_, classes=parts.form.classes)
+    variables = tuple(in_points(term, 1.0, parts, None, None) for term in form.terms)
+    base = int(form.intercept[0]) + sum(int(one.lowest[0]) for one in variables)
+    whole = replace(
+        form, intercept=np.array([float(base)]), terms=tuple(v.scaled(1.0) for v in variables)
+    )
+    made = Parts(parts.schema, whole, parts.rule, None)
+    card = Scorecard(made, variables, (base,), 1.0)
+    loss = _measured_loss(parts, card, rows[judged], np.asarray(y)[judged])
+    return replace(card, loss={**loss, "gap": own.optimality_gap_})
 
 
 def _measured_loss(parts: Parts, card: Scorecard, rows: Table, y: NDArray[Any]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from laconic._typing import Floats, Mask
 from laconic.core.forms import SlotTerm
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, encode_column
 from laconic.data.tables.columns import Table
-from laconic.modl.partition import Groups, Intervals, Partition, show_number
+from laconic.modl.partition import Groups, Intervals, Partition, readable_between, show_number
 from laconic.rules.conditions import quantile_cuts
 from laconic.rules.estimator import merged_slots
 from laconic.scorecard.tuning import LEAST_SHARE
@@ -113,7 +113,7 @@ def _of_numbers(
 ) -> tuple[Axis, Made]:
     name, x = table.names[j], np.asarray(table.column(j), dtype=np.float64)
     seen = ~np.isnan(x)
-    cuts = quantile_cuts(x[seen], weight[seen], most) if most else np.empty(0)
+    cuts = _readable(quantile_cuts(x[seen], weight[seen], most), x[seen]) if most else np.empty(0)
     if partition is not None and isinstance(partition.cells, Intervals):
         cuts = np.union1d(cuts, np.asarray(partition.cells.bounds, dtype=np.float64))
     axis = IntervalAxis(cuts)
@@ -130,6 +130,13 @@ def _of_numbers(
         ((place > c) & (place < axis.missing), f"{name} > {said[c]}", "above")
         for c in range(len(cuts))
     ]
+
+
+def _readable(cuts: Floats, x: Floats) -> Floats:
+    """The same cuts of these rows, with few digits."""
+    values = np.unique(x)
+    place = np.searchsorted(values, cuts, side="right")
+    return np.unique([readable_between(float(values[i - 1]), float(values[i])) for i in place])
 
 
 def _of_categories(

@@ -266,7 +266,7 @@ class OptimalScorecardClassifier(FormPrediction):
         problem, start = self._problem(items, pos, neg)
         costs = None
         if self.costs is not None:
-            costs = CardCosts.of(problem, cost_matrix(self.costs, self.classes_))
+            costs = CardCosts.of(problem, self._cost_matrix())
         limit = None if self.time_limit is None else float(self.time_limit)
         solved = solve_card(problem, start, time_limit=limit, gap=float(self.gap), costs=costs)
         solved.warn_if_short(
@@ -357,6 +357,12 @@ class OptimalScorecardClassifier(FormPrediction):
         rules = read_rules(names, **{name: getattr(self, name) for name in _RULES})
         return limited(problem, rules, self.max_columns)
 
+    def _cost_matrix(self) -> Floats:
+        matrix = cost_matrix(self.costs, self.classes_)
+        if not 0.0 < decision_threshold(matrix) < 1.0:
+            raise ValueError("costs must make both errors cost more than the right decisions.")
+        return matrix
+
     def _point_range(self) -> tuple[int, int]:
         given = np.asarray(self.points)
         whole = given.shape == (2,) and given.dtype.kind in "iu"
@@ -423,7 +429,7 @@ class OptimalScorecardClassifier(FormPrediction):
         odds = log_odds_table(chosen.seen, method, float(self.max_multiplier))
         first = chosen.seen.first
         if self.cost_threshold_ is not None:
-            even = decision_threshold(cost_matrix(self.costs, self.classes_))
+            even = decision_threshold(self._cost_matrix())
             odds = held_to_threshold(
                 odds, first, self.cost_threshold_, float(np.log(even / (1 - even)))
             )

@@ -34,6 +34,9 @@ def solve_card(
     deadline = Deadline(time_limit)
     loss, a, b = problem.fitted(start)
     best, bound, nodes = Incumbent(loss, start, a, b), 0.0, 0
+    if not problem.usable.any():
+        best.loss = loss if costs is None else costs.of_card(problem, start)[0]
+        return Solution(best, best.loss, 0.0, 0, "gap")
     why: WhyStopped = "gap"
     proof: Proof | None = None
     try:
