@@ -41,6 +41,8 @@ class Law:
     name: str
     proba: np.ndarray
     codes: np.ndarray
+    prior: np.ndarray | None = None
+    """Class shares of the rows that the model was fitted on."""
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
         at = rng.integers(0, len(self.codes), n)
@@ -66,7 +68,8 @@ def real(name: str) -> Law | None:
     fit, rest = order[: len(order) // 3], order[len(order) // 3 :]
     model = PlainLogisticRegression().fit(take_rows(given.X, fit), given.y[fit])
     proba = model.predict_proba(take_rows(given.X, rest))
-    return Law(name, proba, np.searchsorted(model.classes_, given.y[rest]))
+    shares = np.unique(given.y[fit], return_counts=True)[1] / len(fit)
+    return Law(name, proba, np.searchsorted(model.classes_, given.y[rest]), shares)
 
 
 def broken_by(one: Guarantee, law: Law, decided: np.ndarray, k: int, paid: np.ndarray) -> bool:

@@ -241,14 +241,19 @@ def mean_p_value(mean: Floats, level: float, matrix: Floats, n_rows: int) -> Flo
     return np.asarray(np.minimum(np.where(m < a, hoeffding, 1.0), np.minimum(bentkus, 1.0)))
 
 
-def holm(p_values: Floats, delta: float) -> Mask:
-    """Which of several tests pass with doubt ``delta`` for all of them at once (Holm 1979).
+def fallback(p_values: Floats, delta: float) -> Mask:
+    """Which of several tests in a fixed order pass, with doubt ``delta`` for all of them at once.
 
-    >>> holm(np.array([0.01, 0.04, 0.03]), 0.05).tolist()
-    [True, False, False]
+    Each has an equal part of the doubt, and hands what it used on to the next when it passes (Wiens
+    and Dmitrienko 2005): along a run of tests that pass, the doubt adds up.
+
+    >>> fallback(np.array([0.5, 0.01, 0.03, 0.06, 0.2]), 0.1).tolist()
+    [False, True, True, True, False]
     """
-    order = np.argsort(p_values, kind="stable")
-    passes = p_values[order] * np.arange(len(order), 0, -1) <= delta
-    kept = np.zeros(len(order), dtype=bool)
-    kept[order[: int(np.argmin(passes)) if not passes.all() else len(order)]] = True
+    kept = np.zeros(len(p_values), dtype=bool)
+    carried = 0.0
+    for i, p in enumerate(p_values.tolist()):
+        own = carried + delta / len(p_values)
+        kept[i] = p <= own
+        carried = own if kept[i] else 0.0
     return kept

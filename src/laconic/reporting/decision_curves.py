@@ -169,12 +169,12 @@ def _even(low: float, high: float) -> Floats:
 
 def _ticks_of_shares(x: Floats) -> Floats:
     known = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99])
-    return known[(known >= x[0]) & (known <= x[-1])]
+    return np.asarray(known[(known >= x[0]) & (known <= x[-1])])
 
 
 def _ticks_of_ratios(x: Floats) -> Floats:
     known = np.array([a * 10.0**e for e in range(-4, 6) for a in (1, 3)])
-    return known[(known >= x[0]) & (known <= x[-1])]
+    return np.asarray(known[(known >= x[0]) & (known <= x[-1])])
 
 
 class _Frame:

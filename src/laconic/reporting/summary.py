@@ -69,7 +69,7 @@ def promises_of(model: Any, rows: Measured, k: int) -> list[dict[str, Any]]:
     for one in held.promises:
         name = rows.classes[k] if one.guarantee.of is None else one.guarantee.of
         mix = "free" if one.holds_under_shift else "rows" if shares is None else "box"
-        box = {} if mix != "box" else {"shares": list(shares)}
+        box = {"shares": list(shares)} if shares is not None and mix == "box" else {}
         told = {key: value for key, value in one.to_dict().items() if key != "of"}
         entry = {"kind": "promise", "value": one.measured, "name": str(name), "mix": mix}
         found.append(entry | box | told)

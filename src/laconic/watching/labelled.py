@@ -81,15 +81,16 @@ def _of_promise(
     if asked.measure == "cost":
         prices = _prices(model)
         low, high = min(float(prices.min()), 0.0), float(prices.max())
-        rows, wrong, level = np.ones(len(paid), dtype=bool), paid, asked.level
+        rows, level = np.ones(len(paid), dtype=bool), asked.level
+        wrong: Floats = paid
     else:
         name = model.positive_ if asked.of is None else asked.of
         names = [str(label) for label in model.classes_.tolist()]
         k = names.index(str(name)) if str(name) in names else -2
-        rows, wrong = _sides(asked.measure, codes, decided, k)
-        low, high = 0.0, 1.0
+        rows, side = _sides(asked.measure, codes, decided, k)
+        wrong, low, high = side.astype(np.float64), 0.0, 1.0
         level = 1.0 - asked.level if SENSE[asked.measure] == ">=" else asked.level
-    values = np.asarray(wrong[rows], dtype=np.float64)
+    values = wrong[rows]
     at = _alarm_at(values, level, low, high, doubt) if len(values) else None
     share = float(values.mean()) if len(values) else None
     if share is not None and SENSE[asked.measure] == ">=":
