@@ -444,6 +444,7 @@ def test_whole_points_with_a_table_of_log_odds(open_page):
     table = tuple((float(t), 0.3 * t**3) for t in range(-2, 4))  # shorter than the totals
     form = AdditiveScore((0, 1), np.array([0.0]), (term,), "points", calibration=table)
     inner = export_cases.FormModel(Schema(("x",), ("numeric",), (None,), True), form)
+    inner._read_rows = inner.schema_.apply
     X, y = {"x": np.linspace(-1, 2, 60)}, np.repeat([0, 1], 30)
     model = DecisionClassifier(inner, prefit=True).fit(None, None)
     found = report(model, X, y)
