@@ -148,3 +148,22 @@ def test_a_short_form_is_left_alone():
     form = AdditiveScore((0, 1), np.zeros(1), (LineTerm("u", np.array([0.01])),))
     table = _table(np.random.default_rng(0))
     assert shortened(form, table, np.ones(1000), 300) == form
+
+
+def test_what_never_falls_never_falls_on_a_page():
+    """The columns are nearly one: least squares alone would trade one shape against the other."""
+    draw = np.random.default_rng(4)
+    u = draw.normal(size=500)
+    table = Table(
+        ("u", "v"), ("numeric",) * 2, (None,) * 2, columns=(u, u + 0.05 * draw.normal(size=500))
+    )
+    knots = np.linspace(-2, 2, 15)
+    stairs = np.append(np.cumsum(np.arange(15) % 2), 0.0)[:, None]
+    wild = np.append(draw.normal(size=15), 0.0)[:, None]
+    axes = (KnotAxis(knots, np.empty(0)),)
+    terms = (SlotTerm(("u",), axes, stairs), SlotTerm(("v",), axes, wild))
+    form = AdditiveScore((0, 1), np.zeros(1), terms)
+    for most in (28, 24, 20, 16):
+        page = shortened(form, table, np.ones(500), most)
+        own = next(term for term in page.terms if term.columns == ("u",))
+        assert (np.diff(own.values[:-1, 0]) >= 0).all()

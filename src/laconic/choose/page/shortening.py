@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 from scipy.linalg import solve
+from sklearn.isotonic import isotonic_regression
 
 from laconic._typing import Floats, Ints
 from laconic.choose.budget import keyed_sample
@@ -149,7 +150,7 @@ class Shortening:
         start += solve(H, weighted.T @ (self.scores[:, k] - X @ start), assume_a="pos")
         self.intercept[k] = start[0]
         for part, a, b in zip(own, ends[:-1], ends[1:], strict=True):
-            part.values[:] = start[a:b]
+            part.values[:] = _as_before(part, start[a:b])
 
     def _drawn(self) -> AdditiveScore:
         values: dict[int, Floats] = {}
@@ -159,6 +160,17 @@ class Shortening:
             own[part.slots, part.score] = part.basis() @ part.values
         terms = tuple(with_slots(self.terms[t], values[t]) for t in sorted(values))
         return replace(self.form, intercept=self.intercept.copy(), terms=terms)
+
+
+def _as_before(part: Part, values: Floats) -> Floats:
+    """New values of a part; a shape that never falls, or never rises, goes on to do so."""
+    if part.kind == "line":
+        return values if values[0] * part.values[0] >= 0.0 else np.zeros(1)
+    steps = np.diff(part.values)
+    rises = bool((steps >= 0.0).all())
+    if part.kind != "shape" or not (rises or (steps <= 0.0).all()):
+        return values
+    return np.asarray(isotonic_regression(values, increasing=rises))
 
 
 # Parts of terms, and their paths.
