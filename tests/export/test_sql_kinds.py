@@ -84,7 +84,11 @@ def fitted(tmp_path_factory) -> tuple[Path, Any, Any]:
     kinds = {column.name: column.kind for column in reading.columns}
     assert {name: kinds[name] for name in (KINDS | LEFT_OUT)} == KINDS | LEFT_OUT
     model = laconic.LaconicClassifier(
-        {"bad": {"ok": 5}, "ok": {"bad": 1}}, candidates=["logistic"], reading=reading
+        {"bad": {"ok": 5}, "ok": {"bad": 1}},
+        candidates=["logistic"],
+        tolerance=0.0,
+        max_size=100_000,
+        reading=reading,
     ).fit(frame, y)
     assert set(model.estimator_.form_.columns) == set(reading.made)
     return path, frame, model

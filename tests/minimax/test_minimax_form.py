@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from laconic import DecisionClassifier, LaconicClassifier, MinimaxClassifier, load, save
 from laconic.data.tables.columns import Schema
 from laconic.export.model_file import ModelFileError, _digest
-from laconic.minimax.binning import Leaves, _distinct, _ranks, _tree_features, learn_leaves
+from laconic.minimax.binning import Leaves, _distinct, _merged, _ranks, _tree_features, learn_leaves
 from laconic.minimax.form import ProfileForm
 from laconic.minimax.profiles import ProfileIndex
 
@@ -113,9 +113,11 @@ def test_leaves_in_values_are_the_leaves_of_the_tree_on_ranks():
             for j, kind in enumerate(table.kinds)
         )
         widths = tuple(-1 if texts is None else len(texts) for texts in table.categories)
-        tree = DecisionTreeClassifier(max_leaf_nodes=20, class_weight="balanced", random_state=1)
+        tree = DecisionTreeClassifier(max_leaf_nodes=20, random_state=1)
         _, order = _tree_features(table, codes, widths)
-        tree.fit(_ranks(table, steps, widths)[:, order], codes, sample_weight=np.ones(len(y)))
+        ranks = _ranks(table, steps, widths)[:, order]
+        known, classes, balanced = _merged(ranks, codes, np.ones(len(y)))
+        tree.fit(known, classes, sample_weight=balanced)
         found = learn_leaves(table, codes, np.ones(len(y)), 20, 1)
         fresh, _ = mixed(500, seed=100 + seed)
         fresh.loc[::13, "place"] = "Zagreb"

@@ -55,7 +55,7 @@ def _lost_spellings(known: Sequence[str]) -> dict[str, str]:
     Codes that all have as many digits are padded instead, whatever their number.
 
     >>> _lost_spellings(("007", "12", "2.50", "a"))
-    {'7': '007', '2.5': '2.50'}
+    {'7.0': '007', '7': '007', '2.5': '2.50', '12.0': '12'}
     """
     if len({len(text) for text in known if text.isdigit()}) == 1 and all(map(str.isdigit, known)):
         return {}

@@ -348,6 +348,16 @@ class Leaves:
         return found
 
 
+def _merged(ranks: Floats, y: Ints, weight: Floats) -> tuple[Floats, Ints, Floats]:
+    """Equal rows as one, their classes, and weights by which all classes weigh the same.
+
+    Where splits tie, a row of weight two then grows the tree that two rows grow.
+    """
+    rows, where = np.unique(np.column_stack([ranks, y]), axis=0, return_inverse=True)
+    mass, classes = np.bincount(where, weight), rows[:, -1].astype(np.int64)
+    return rows[:, :-1], classes, mass * (mass.sum() / np.bincount(classes, mass)[classes])
+
+
 def _tree_features(
     table: Table, y: Ints, widths: tuple[int, ...]
 ) -> tuple[list[tuple[int, int]], Ints]:
@@ -376,9 +386,9 @@ def learn_leaves(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: i
     )
     widths = tuple(-1 if texts is None else len(texts) for texts in table.categories)
     features, order = _tree_features(table, y, widths)
-    grown = DecisionTreeClassifier(
-        max_leaf_nodes=n_profiles, class_weight="balanced", random_state=seed
-    ).fit(_ranks(table, steps, widths)[:, order], y, sample_weight=weight)
+    grown = DecisionTreeClassifier(max_leaf_nodes=n_profiles, random_state=seed)
+    rows, classes, balanced = _merged(_ranks(table, steps, widths)[:, order], y, weight)
+    grown.fit(rows, classes, sample_weight=balanced)
     tree = grown.tree_
     inner = tree.children_left >= 0
     column, code = np.full(len(inner), -1), np.full(len(inner), -1)
