@@ -32,6 +32,9 @@ CONFIDENCE = 0.9
 COSTS = np.array([[0.0, 1.0], [4.0, 0.0]])
 PAIRS = ("adult", "spam", "german")
 MANY = ("waveform", "satimage")
+WATCHED = (200, 1000, 5000, 20_000)
+KNOWN = ((1500, 0.05), (1500, 0.15), (1500, 0.45), (6000, 0.15))
+"""Rows of the reference, fifteen in a hundred of them positive, and the share among new rows."""
 
 
 @dataclass(frozen=True)
@@ -241,8 +244,8 @@ def watched(runs: int) -> None:
     model = DecisionClassifier(PlainLogisticRegression(), costs).fit(X, y)
     print("| new rows | reference | share was, is | mix held | cost held | alarms | with labels |")
     print("|---|---|---|---|---|---|---|")
-    for n in (200, 1000, 5000, 20_000):
-        for known, share in ((1500, 0.05), (1500, 0.15), (1500, 0.45), (6000, 0.15)):
+    for n in WATCHED:
+        for known, share in KNOWN:
             T, truth = drawn(np.random.default_rng(99), 200_000, share)
             said = model.predict(T)
             cost = np.where(truth == said, 0, np.where(truth == "bad", 5, 1)).mean()
