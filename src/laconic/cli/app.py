@@ -543,6 +543,7 @@ def doctor() -> None:
         "cluster": ["dask", "distributed"],
         "plot": ["matplotlib"],
         "onnx": ["onnx", "onnxruntime", "skl2onnx"],
+        "integration": ["skops", "shap", "mlflow-skinny", "fairlearn", "mapie", "skrub", "optuna"],
     }
     shown = RichTable("extra", "package", "version", title=f"Python {platform.python_version()}")
     for extra, packages in wanted.items():

@@ -432,7 +432,9 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         if average is None or set(average) != set(why.names):
             return why
         mean = np.array([average[name] for name in why.names], dtype=np.float64)
-        return replace(why, average=mean.reshape(why.contributions.shape[1:]))
+        if mean.shape != why.contributions.shape[1:]:
+            raise ValueError("The average row of the model file has other scores than the model.")
+        return replace(why, average=mean)
 
     def __call__(self, X: Any) -> Floats:
         """The score that :meth:`explain` takes apart, for ``shap.Explainer(model, X)``."""

@@ -251,7 +251,12 @@ def _average_row(model: Any, table: Table) -> dict[str, list[float]] | None:
 def _average(data: Any) -> dict[str, list[float]] | None:
     if data is None:
         return None
-    return {str(name): _numbers(own, "average").tolist() for name, own in data.items()}
+    found = {str(name): _numbers(own, "average") for name, own in data.items()}
+    if len({own.shape for own in found.values()}) > 1 or any(
+        own.ndim != 1 for own in found.values()
+    ):
+        raise ValueError("the average row must have one number for each score")
+    return {name: own.tolist() for name, own in found.items()}
 
 
 def decisions_of(model: Any, raw: Floats, prior: Floats | None = None) -> Ints:
