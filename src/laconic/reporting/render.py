@@ -277,7 +277,7 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
         lines.append(Text(f"{label}{said.colon} {said.numbers.percent(summary['threshold'])}"))
     for card in said.cards():
         if card["key"] in ("money", "caught", "precision"):
-            note = f" ({card['note']})" if card["note"] else ""
+            note = f", {card['note']}" if card["note"] else ""
             lines.append(Text(f"{card['label']}{said.colon} {card['text']}{note}"))
     promises = [entry for entry in summary["certificates"] if entry["kind"] == "promise"]
     told = [said._proof(entry) for entry in promises]
