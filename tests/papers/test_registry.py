@@ -106,10 +106,16 @@ def test_draws_of_other_code_and_torn_lines_are_not_used(tmp_path):
     Kept(path).keep(Call(math.sqrt, (4,)), 2.0, 0.0)
     right = path.read_text()
     path.write_text(right.replace(code_stamp("math"), "0" * 12) + '{"key": "math.sq')
-    assert not Kept(path)
+    torn = Kept(path)
+    assert not torn
+    torn.keep(Call(math.sqrt, (9,)), 3.0, 0.0)
+    assert dict(Kept(path)) == {"math.sqrt[9]": 3.0}
     path.write_text(right)
     assert dict(Kept(path)) == {"math.sqrt[4]": 2.0}
-    assert not Kept(path, fresh=True)
+    fresh = Kept(path, fresh=True)
+    assert not fresh
+    fresh.keep(Call(math.sqrt, (4,)), 2.5, 0.0)
+    assert dict(Kept(path)) == {"math.sqrt[4]": 2.5}
 
 
 def test_processes_give_what_one_gives():

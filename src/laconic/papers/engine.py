@@ -73,17 +73,20 @@ class Kept(MutableMapping[str, Any]):
         self._path = path
         self._values: dict[str, Any] = {}
         self.seconds: dict[str, list[float]] = defaultdict(list)
-        if path is not None and fresh:
-            path.unlink(missing_ok=True)
         if path is not None and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
+            text = path.read_text(encoding="utf-8")
+            if text and not text.endswith("\n"):  # a run was killed while it wrote
+                with path.open("a", encoding="utf-8") as stream:
+                    stream.write("\n")
+            # fresh draws are appended to the old ones and, read later, take their place
+            for line in [] if fresh else text.splitlines():
                 self._read(line)
 
     def _read(self, line: str) -> None:
         try:
             own = json.loads(line)
         except json.JSONDecodeError:
-            return  # the last line of a run that was killed while it wrote
+            return  # torn, see above: it is drawn again
         if own["stamp"] == code_stamp(own["key"].partition("[")[0].rpartition(".")[0]):
             self._values[own["key"]] = own["value"]
 
