@@ -95,7 +95,9 @@ def test_an_interrupted_run_keeps_what_is_done_and_goes_on(toy, monkeypatch, cap
     with monkeypatch.context() as own:
         own.setattr("laconic.papers.engine._timed", stop_at_three)
         assert run("000", "--jobs", 1, "--out", toy) == 130
-    assert "3 new draws are kept" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "3 new draws are kept" in said
+    assert "nothing was written" not in said
     assert sorted(ASKED) == [0, 1, 2]
     assert run("000", "--jobs", 1, "--out", toy) == 0
     assert len(ASKED) == 9

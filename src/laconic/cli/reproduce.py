@@ -138,7 +138,7 @@ def _bar(name: str, kept: Kept) -> Iterator[Callable[[Progress], None]]:
     except KeyboardInterrupt:
         made = len(kept) - before
         screen.print(f"stopped; {made} new draws are kept, the same command goes on from them")
-        raise typer.Exit(130) from None
+        sys.exit(130)  # not Exit: of that the main function says that nothing was written
 
 
 def _clock(seconds: float) -> str:
