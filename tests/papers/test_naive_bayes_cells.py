@@ -98,17 +98,23 @@ def test_significance_is_a_t_test_of_gains():
     assert not paper.significant(np.zeros(5))
 
 
-def test_counts_are_scaled_to_the_36_sets():
+@pytest.mark.parametrize("n_sets", [4, 18, 36])
+def test_counts_are_scaled_to_the_36_sets(n_sets):
     draws = Draws()
-    rows = np.zeros((4, 2, 10, len(METRICS)))
+    rows = np.zeros((n_sets, 2, 10, len(METRICS)))
     better = rows.copy()
-    better[0, :, :, 0] = 0.1
-    better[1, 1, :, 0] = 0.1
+    better[: n_sets // 4, :, :, 0] = 0.1
+    better[: n_sets // 2, 1, :, 0] = 0.1
     draws.once(("001", "results", "2006"), lambda: {"MS 3": better, "DGML L=1000": rows})
     ours = paper.sets_better(draws, code="2006", label="MS 3", other="DGML L=1000")
-    of_seeds = Measured.of([9.0, 18.0])
-    assert (ours.mean, ours.n_draws) == (of_seeds.mean, 2)
-    # four sets without replacement out of 36, of which three eighths gain
-    draw = np.random.default_rng(0)
-    sampled = [9 * draw.hypergeometric(13.5 - 0.5, 22.5 + 0.5, 4) for _ in range(20_000)]
-    assert ours.sd == pytest.approx(np.hypot(of_seeds.sd, np.std(sampled)), rel=0.05)
+    counts = [n_sets // 4 * 36 / n_sets, 18.0]
+    assert ours.mean == np.mean(counts)
+    if n_sets == 4:
+        assert judge(9.0, ours).word == "undetermined"
+    elif n_sets == 18:
+        # 18 sets without replacement out of 36, of which a third gains
+        draw = np.random.default_rng(0)
+        sampled = 2 * draw.hypergeometric(13, 23, 18, 20_000)
+        assert ours.sd == pytest.approx(np.hypot(np.std(counts, ddof=1), np.std(sampled)), rel=0.1)
+    else:
+        assert ours == Measured.of(counts)

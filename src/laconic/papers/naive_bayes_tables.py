@@ -72,6 +72,8 @@ COUNTS = {
 """Section 4.1: sets of 36 with a significantly higher compression in training."""
 QUICK_SETS = ("Iris", "Heart", "Glass", "Yeast")
 N_SEEDS = 3
+FEW_SETS = 12
+"""A count over fewer sets says nothing about 36 of them: its cell is undetermined."""
 CODES = {"2006": "the paper's prior", "granular": "the granular prior"}
 CLOSE, CLOSE_SUM = 0.005, 0.2
 """What "very close" and "similar" are read as: a compression or an AUC within half a point, a sum
@@ -153,11 +155,13 @@ def sets_better(draws: Draws, *, code: str, label: str, other: str) -> Measured:
     both = found[label][..., 0] - found[other][..., 0]
     counts = [sum(significant(own) for own in both[:, seed]) for seed in range(both.shape[1])]
     ours = Measured.of(36.0 / len(both) * np.array(counts))
-    # fewer sets are a sample of the 36, drawn without replacement
-    share = ours.mean / 36.0
-    sampling = 36.0 * np.sqrt(share * (1.0 - share) * (1.0 / len(both) - 1.0 / 36.0))
     if len(both) == 36:
         return ours
+    if len(both) < FEW_SETS:
+        return Measured(ours.mean, float("nan"), 1)
+    # a sample of the 36 sets, without replacement; shares shrunk, since none of few is not never
+    share = (ours.mean / 36.0 * len(both) + 1.0) / (len(both) + 2.0)
+    sampling = 36.0 * np.sqrt(share * (1.0 - share) * (1.0 / len(both) - 1.0 / 36.0))
     return Measured(ours.mean, float(np.hypot(np.nan_to_num(ours.sd), sampling)), ours.n_draws)
 
 
