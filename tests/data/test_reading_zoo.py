@@ -261,7 +261,11 @@ ZOO = {
         ["$\u20ac"[i % 2] + str(x) for i, x in enumerate(NUMBERS)], "id",
         said="amounts in $ and \u20ac",
     ),
-    "free text": one(SENTENCES, "text", said="left out"),
+    "free text": Animal(
+        {"x": SENTENCES}, {"x": "text"},
+        {"x: parcel": [float("parcel" in cell.split()) for cell in SENTENCES]},
+        said="are read",
+    ),
     "a constant": one(["a"] * N, "constant"),
     "nothing": one([""] * N, "empty"),
     # as the user says

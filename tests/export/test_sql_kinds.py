@@ -14,14 +14,14 @@ from databases import in_duckdb, in_postgres, in_sqlite
 from laconic.data.tables.files import read_frame
 
 N = 240
-LEFT_OUT = {"code of the row": "id", "country": "constant", "remarks": "empty", "note": "text"}
+LEFT_OUT = {"code of the row": "id", "country": "constant", "remarks": "empty"}
 KINDS = {
     "plain": "number", "comma": "number", "money": "number", "share": "number",
     "thousands": "number", "bounded": "number", "weight": "number", "day": "date",
     "us day": "date", "month": "date", "compact": "date", "stamp": "date-time",
     "late stamp": "date-time", "at": "time", "took": "duration", "ran": "duration",
     "smoker": "yes/no", "member": "yes/no", "postcode": "code", "branch": "code",
-    "kind": "category",
+    "kind": "category", "note": "text",
 }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def cells(draw: np.random.Generator) -> dict[str, list[str]]:
         "code of the row": [f"R{k:05d}" for k in draw.permutation(N)],
         "country": ["FR"] * N,
         "remarks": [""] * N,
-        "note": [" ".join(draw.choice(["paid", "late", "never", "called", "again"], 6)) + str(k)
+        "note": [", ".join(draw.choice(["paid", "Late", "never", "ÉTÉ", "again"], 4)) + f" {k}."
                  for k in range(N)],
     }  # fmt: skip
     for name in KINDS:

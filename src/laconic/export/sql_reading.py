@@ -23,6 +23,12 @@ Stage = dict[str, str]
 _BLANKS = " \u00a0\u2007\u2009\u202f'\u2019"
 _REPLACED = 20
 _BOUNDS = "<>\u2264\u2265~\u2248="
+_MARKS = (
+    ".,;:!?()[]{}\"'\u2019\u00ab\u00bb\u201c\u201d-\u2013\u2014_/\\|+*=&%$\u20ac\u00a3#@<>~^`"
+    "0123456789\t\r\n\u00a0\u202f"
+)
+_LARGE = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽ"
+"""Marks between words; large letters that LOWER may not know."""
 _ORDERS = ("ymd", "dmy", "mdy", "month", "compact", "typed")
 
 
@@ -99,6 +105,8 @@ class CellReader:
             return self._number(raw, names[self.column.name])
         if self.column.kind in ("time", "duration"):
             return self._hours(raw, names[self.column.name])
+        if self.column.kind == "text":
+            return self._words(raw, names)
         return self._dates(raw, names)
 
     def _name(self, letter: str) -> str:
@@ -152,6 +160,25 @@ class CellReader:
             {n: digits, f: f, **kept},
             {self._name("v"): self.reads.number.format(n), f: f, **kept},
             {name: self.dialect.to_float(value)},
+        ]
+
+    def _words(self, raw: str, names: Mapping[str, str]) -> list[Stage]:
+        """1 where a word stands between two blanks, once all that is no letter is one."""
+        text = self._name("text")
+        said = self.dialect.as_text.format(raw)
+        blank = [(mark, " ") for mark in _MARKS]
+        small = [(letter, letter.lower()) for letter in _LARGE]
+        one, none = self.dialect.float(1.0), self.dialect.float(0.0)
+        found = {
+            names[made]: f"CASE WHEN {text} IS NULL THEN NULL "
+            f"WHEN {self._find(text, f' {word} ')} > 0 THEN {one} ELSE {none} END"
+            for word, made in zip(self.column.words, self.column.made, strict=True)
+            if made in names
+        }
+        return [
+            {text: f"' ' || NULLIF(TRIM(LOWER({said})), '') || ' '"},
+            *self._cleaned(text, [*blank, *small]),
+            {name: self.dialect.to_float(own) for name, own in found.items()},
         ]
 
     def _as_float(self, raw: str) -> str:

@@ -11,6 +11,7 @@ Kind = Literal[
     "constant", "empty", "dropped",
 ]  # fmt: skip
 LEFT_OUT = ("text", "id", "constant", "empty", "dropped")
+"""Nothing of these is read, but for the words of a text."""
 REFERENCE = "2020-01-01"
 """Dates become days since this day."""
 PARTS = {"days": f"days since {REFERENCE}", "weekday": "weekday", "month": "month", "hour": "hour"}
@@ -42,19 +43,23 @@ class ColumnReading:
     """Whether the numbers are written as programs write them."""
     width: int = 0
     """Digits of a code with leading zeros, where all have as many."""
+    words: tuple[str, ...] = ()
+    """Words of a text that become columns: 1 where the cell has the word, 0 where it has not."""
     yes: str = ""
     no: str = ""
     """The texts of yes and no, as they stand where there is one of each."""
 
     @property
     def used(self) -> bool:
-        return self.kind not in LEFT_OUT
+        return self.kind not in LEFT_OUT or bool(self.words)
 
     @property
     def made(self) -> tuple[str, ...]:
         """Names of the columns that the models see."""
         if not self.used:
             return ()
+        if self.words:
+            return tuple(f"{self.name}: {word}" for word in self.words)
         if not self.parts:
             return (self.name,)
         return tuple(f"{self.name}: {PARTS[part]}" for part in self.parts)

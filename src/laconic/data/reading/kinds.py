@@ -9,7 +9,16 @@ from dataclasses import dataclass, field
 from laconic.data.reading.column import ColumnReading, Kind
 from laconic.data.reading.dates import DAY
 from laconic.data.reading.evidence import TYPED, Calendar, Evidence, Sort, Texts
-from laconic.data.reading.words import CURRENCIES, NO, NOTHING_KNOWN, PERCENT, YES, YES_NO
+from laconic.data.reading.words import (
+    CURRENCIES,
+    NO,
+    NOTHING_KNOWN,
+    PERCENT,
+    STOP_WORDS,
+    YES,
+    YES_NO,
+    words_of,
+)
 from laconic.data.tables.kinds import shown
 
 ODD_SHARE = 0.02
@@ -30,6 +39,9 @@ MANY_ROWS = 200
 hardly repeat."""
 TEXT_WORDS = 3.0
 """Words in the mean cell from which different texts are sentences and no names."""
+MOST_WORDS, WORD_SHARES = 20, (0.04, 0.6)
+"""Words of a text that are read, and the shares of the texts that must have one. By convention: few
+enough to look at, frequent enough to learn from."""
 FEWEST_DATES = 5
 """Different numbers of eight digits from which a column of them is one of dates."""
 FEWEST_GROUPS = 50
@@ -243,7 +255,10 @@ def number(name: str, evidence: Evidence, habits: Habits, decimal: str = "") -> 
     plain = decimal == "." and all(sort.plain for sort in marks)
     if plain and not odd.cells and _identifier(name, evidence):
         return odd, _identifier(name, evidence)
-    said = "number" + _written(decimal, unit, marks) + doubt + _bounds(evidence, marks)
+    written = _written(decimal, unit, marks)
+    if not plain and not written:
+        written = " as people write it"
+    said = "number" + written + doubt + _bounds(evidence, marks)
     return odd, ColumnReading(
         name,
         "number",
@@ -369,8 +384,13 @@ def names(name: str, evidence: Evidence) -> ColumnReading:
     if filled >= LEAST_ROWS:
         words = evidence.n_words / filled
         if words >= TEXT_WORDS and distinct >= 0.5 * filled and not evidence.declared:
-            said = f"text of {words:.0f} words, {distinct:,} different; left out"
-            return ColumnReading(name, "text", said, True)
+            kept = frequent_words(evidence)
+            said = f"text of {words:.0f} words, {distinct:,} different; " + (
+                f"its words {', '.join(kept[:3])}{', ...' if len(kept) > 3 else ''} are read"
+                if kept
+                else "left out"
+            )
+            return ColumnReading(name, "text", said, True, words=kept)
         if distinct >= DISTINCT_SHARE * filled:
             return _left_out_id(name, evidence, _what_texts(evidence))
         repeated = None if evidence.declared else _repeated_id(name, evidence)
@@ -378,6 +398,29 @@ def names(name: str, evidence: Evidence) -> ColumnReading:
             return repeated
     many = distinct > 0.1 * filled and distinct > MANY_LEVELS
     return ColumnReading(name, "category", f"category ({distinct:,} different)", many)
+
+
+def frequent_words(evidence: Evidence) -> tuple[str, ...]:
+    """Words of a text that come in some cells and not in most, the most frequent ones.
+
+    Counted on the texts that the summary keeps, a sample that no order of the rows changes.
+
+    >>> from laconic.data.reading.evidence import evidence_of
+    >>> from laconic.data.reading.raw import raw_column
+    >>> cells = [f"the bill {'was late' if k % 4 else 'is fine'} no {k}" for k in range(40)]
+    >>> frequent_words(evidence_of(raw_column(cells, "note")))
+    ('fine',)
+    """
+    counts: dict[str, int] = {}
+    n_texts = 0
+    for texts in evidence.sorts.values():
+        for text in texts.kept:
+            n_texts += 1
+            for word in words_of(text):
+                counts[word] = counts.get(word, 0) + 1
+    low, high = max(2.0, WORD_SHARES[0] * n_texts), WORD_SHARES[1] * n_texts
+    inside = [w for w, n in counts.items() if low <= n <= high and w not in STOP_WORDS]
+    return tuple(sorted(sorted(inside, key=lambda w: (-counts[w], w))[:MOST_WORDS]))
 
 
 def _what_texts(evidence: Evidence) -> str:

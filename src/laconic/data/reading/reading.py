@@ -18,7 +18,7 @@ from laconic.data.reading.evidence import TYPED, Evidence, evidence_of
 from laconic.data.reading.kinds import Habits
 from laconic.data.reading.numbers import number_text
 from laconic.data.reading.raw import NO_TIME, RawColumn, raw_column, text_of
-from laconic.data.reading.words import NOTHING_KNOWN, PERCENT, WEEKDAYS, YES_NO
+from laconic.data.reading.words import NOTHING_KNOWN, PERCENT, WEEKDAYS, YES_NO, words_of
 from laconic.data.tables.cells import cleaned, plain_numbers, polars_of
 from laconic.data.tables.columns import Table, all_columns, wanted_columns
 from laconic.data.tables.kinds import MISSING, Column, shown
@@ -38,7 +38,8 @@ class Reading:
 
     Numbers stay numbers; amounts, shares, durations and times become numbers; dates become days
     since 2020-01-01 and, where it says more, weekday, month and hour; yes and no become a category
-    of these two; identifiers, constants, empty columns and free text are left out.
+    of these two; of free text some frequent words are read; identifiers, constants and empty
+    columns are left out.
 
     Attributes
     ----------
@@ -208,6 +209,8 @@ def read_column(column: ColumnReading, raw: Any, missing: Sequence[str] = ()) ->
         return [Column("numeric", hours)]
     if column.kind == "yes/no":
         return [_yes_no_column(column, cells)]
+    if column.kind == "text":
+        return _word_columns(column, cells)
     return [_category_column(column, cells)]
 
 
@@ -322,6 +325,20 @@ def _number_column(values: NDArray[Any], gone: NDArray[np.bool_]) -> Column:
 
 def _weekday_column(places: NDArray[np.int64], gone: NDArray[np.bool_]) -> Column:
     return _coded([*WEEKDAYS], np.where(gone, MISSING, places))
+
+
+def _word_columns(column: ColumnReading, cells: RawColumn) -> list[Column]:
+    """1 where a text has a word, 0 where it has not, missing where there is no text."""
+    if cells.form != "texts":
+        if not cells.missing.all():
+            raise UnreadableCellError(
+                f"Column {shown(column.name)} holds {cells.form}; the model was fitted on texts."
+            )
+        return [Column("numeric", np.full(len(cells), np.nan)) for _ in column.words]
+    said = [words_of(text) for text in cells.texts]
+    # the last entry is read by the code of a missing cell
+    has = np.array([[*(word in own for own in said), np.nan] for word in column.words])
+    return [Column("numeric", own[cells.values]) for own in has.astype(np.float64)]
 
 
 def _yes_no_column(column: ColumnReading, cells: RawColumn) -> Column:

@@ -1,6 +1,8 @@
-"""Words that stand for something else: nothing known, yes and no, currencies, months."""
+"""Words that stand for something else: nothing known, yes and no, currencies, months; words."""
 
 from __future__ import annotations
+
+import re
 
 NOTHING_KNOWN = frozenset(
     [
@@ -61,3 +63,21 @@ MONTHS = {
     for name in names.split()
 }
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+_STOP = """
+the and for was were are with that this from has have had but his her they you our your its
+les des une est dans pour par sur avec qui que aux ses son sont ont elle nous vous cette
+der die das und ist ein eine mit von auf den dem war nicht für auch sich los las una del con para
+"""
+STOP_WORDS = frozenset(_STOP.split())
+"""Words of texts that say nothing by themselves."""
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+
+def words_of(text: str) -> set[str]:
+    """Words of at least three letters, in small letters.
+
+    >>> sorted(words_of("Paid late, PAID twice: 2 x"))
+    ['late', 'paid', 'twice']
+    """
+    return set(_WORD.findall(text.lower()))
