@@ -271,7 +271,7 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
         decided.add_column(Text(name), justify="right")
     for row in counts["rows"]:
         decided.add_row(Text(row["name"]), *map(Text, row["cells"]))
-    lines: list[RenderableType] = [Text(said.measured()), costs]
+    lines: list[RenderableType] = [Text(said.measured()), Text(said.verdict()), costs]
     if summary["threshold"] is not None:
         label = said.say("card_threshold", name=clipped(summary["positive"], 40))
         lines.append(Text(f"{label}{said.colon} {said.numbers.percent(summary['threshold'])}"))
