@@ -28,7 +28,7 @@ bench: .venv-bench/bench.done
 
 # inputs that try to break a promise; prints what came of them
 stress: $(VENV)/test.done
-	$(BIN)/python -m stress.model_files 20000
+	$(BIN)/python -m stress $(PARTS) $(if $(MINUTES),--minutes $(MINUTES)) --resume stress/run.json
 
 # the papers' numbers beside ours from few draws; the full run is `laconic reproduce all`
 reproduce: $(VENV)/core.done

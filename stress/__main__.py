@@ -19,7 +19,6 @@ from stress.run import FAILED, Part, Record, Tally, run
 
 PARTS = (
     "tables", "outsiders", "mutants", "model_files", "inputs", "faults", "numbers", "determinism",
-    "security",
 )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ SUITES: dict[str, Suite] = {
     "pca": Suite("sklearn.decomposition.tests.test_pca", "PCA"),
     "adaboost": Suite("sklearn.ensemble.tests.test_weight_boosting", "AdaBoostClassifier"),
 }
-QUICK = ("calibration", "voting")
+QUICK = ("voting",)
 
 
 def run_suite(name: str, *options: str) -> tuple[int, int, int, str]:

@@ -147,11 +147,14 @@ def answers(model: Any, X: pd.DataFrame) -> np.ndarray:
 def of_width(model: Any) -> bool:
     """Whether the number of columns has a part in the model, so that a useless one may change it.
 
-    scikit-learn's gamma="scale" divides by it, and random starts are drawn in that dimension.
+    scikit-learn's gamma="scale" divides by it, its forests and random starts draw in that many
+    dimensions, and BIC counts the coordinates of centres.
     """
     asked = model.get_params(deep=False)
-    kernels = asked.get("gamma") == "scale" or type(asked.get("voters")).__name__ == "KernelVoters"
-    return kernels or asked.get("voters") == "rbf" or asked.get("power", 1.0) != 1.0
+    voters = asked.get("voters")
+    drawn = voters == "rbf" or type(voters).__name__ in ("KernelVoters", "ForestVoters")
+    starts = asked.get("power", 1.0) != 1.0 or asked.get("criterion") == "bic"
+    return bool(drawn or starts or asked.get("gamma") == "scale")
 
 
 class Broken(AssertionError):
@@ -227,6 +230,14 @@ def _check_certificate(fitted: Any) -> None:
         raise Broken(f"a gap of {gap.min()}")
 
 
+def _loose(table: SmallTable) -> bool:
+    """Weights so large that the penalty is lost in the rounding of the objective.
+
+    What is certified is the objective: coefficients are then free within its gap.
+    """
+    return table.weight is not None and float(table.weight.max()) > 1e8
+
+
 def _check_relation(model: Any, table: SmallTable, said: np.ndarray, relation: int) -> None:
     """Rows in another order, columns in another order, a constant column more."""
     draw = np.random.default_rng(relation + len(table.y))
@@ -254,7 +265,7 @@ def _check_relation(model: Any, table: SmallTable, said: np.ndarray, relation: i
         largest = max(largest, float(table.y.max()))
     scale = 1.0 if is_classifier(fitted) else max(largest, 1e-300)
     apart = np.abs(again - said[rows]).max(initial=0.0) / scale
-    if apart > SAME and not short:
+    if apart > SAME and not short and not _loose(table):
         size = "1e-3" if apart > 1e-3 else "1e-5"
         raise Broken(f"{what}: answers move by more than {size}")
 

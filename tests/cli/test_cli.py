@@ -421,3 +421,12 @@ def test_a_folder_that_cannot_be_written_is_told_before_the_fit(payments_csv, tm
     done = run("fit", payments_csv, "--target", "label", "--out", tmp_path / "file" / "o")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
+
+
+def test_a_folder_is_tried_without_touching_a_file_in_it(tmp_path):
+    from laconic.job.table import writable
+
+    (tmp_path / ".laconic").write_text("the user's")
+    with writable(tmp_path):
+        assert (tmp_path / ".laconic").read_text() == "the user's"
+    assert [path.name for path in tmp_path.iterdir()] == [".laconic"]

@@ -198,3 +198,9 @@ def test_cost_of_two_parts_by_hand():
     by_hand = sum(gammaln(52) - gammaln(a + 1) - gammaln(b + 1) for a, b in weights)
     by_hand += math.log(2) + math.log(3) + math.log(sum(2.0 ** -log_star(m) for m in range(1, 8)))
     assert found.total == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_the_code_of_more_rows_than_any_integer():
+    """Weights of 1e30 are odd and once ended in an AttributeError."""
+    found = float(log_universal_sum(10**31))
+    assert found == pytest.approx(float(log_universal_sum(10**15)), abs=1e-2)

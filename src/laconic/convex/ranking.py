@@ -12,6 +12,7 @@ first sum, which is computed for the hinge itself, is small enough.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -209,6 +210,17 @@ def _line_search(
     return low or length
 
 
+def _refuse_overflow(matrix: Any, weight: Floats, C: float) -> None:
+    """Pairs weigh the product of their rows' weights: sums of squares must stay numbers."""
+    size = float(abs(matrix).max()) if matrix.shape[0] * matrix.shape[1] else 0.0
+    if math.sqrt(C) * float(weight.sum()) * size > 1e100:
+        raise ValueError(
+            f"sample_weight adds up to {float(weight.sum()):.3g} and X holds values up to "
+            f"{size:.3g}, whose products overflow; rescale X, for instance with StandardScaler, "
+            "and divide sample_weight by its mean."
+        )
+
+
 class PairwiseRanker(TableReader):
     """Linear scores that put rows in the order of y, learned from all pairs of rows.
 
@@ -304,7 +316,10 @@ class PairwiseRanker(TableReader):
         matrix = rows.X
         if not issparse(matrix):
             # only differences of rows count, and they are more exact between centred rows
+            constant = matrix.min(axis=0) == matrix.max(axis=0)
             matrix = matrix - np.average(matrix, axis=0, weights=rows.weight)
+            matrix[:, constant] = 0.0  # not the rounding of its mean
+        _refuse_overflow(matrix, rows.weight, self.C)
         found = rank_pairs(
             matrix, pairs, self.loss, self.C, tol=self.tol, max_iter=self.max_iter
         ).warn_if_short(type(self).__name__, "raise max_iter or tol, or scale X")

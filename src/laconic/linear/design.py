@@ -20,6 +20,7 @@ from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term, plain_la
 from laconic.core.links import Link
 from laconic.data.tables.axes import CategoryAxis, encode_column
 from laconic.data.tables.columns import Table
+from laconic.data.tables.kinds import shown
 from laconic.linear.tuning import LEAST_LEVEL_WEIGHT
 
 LEAST_SCALE = 1e-290
@@ -204,7 +205,13 @@ def design_form(
             values = np.concatenate([own[:n_levels], rare, missing])
             terms.append(SlotTerm((column.name,), (column.axis,), values))
         else:
-            slope = own[0] / column.scale
+            with np.errstate(over="ignore"):
+                slope = own[0] / column.scale
+            if not np.isfinite(slope).all():
+                raise ValueError(
+                    f"Column {shown(column.name)} holds values so small that its coefficient "
+                    "overflows; rescale it, for instance with StandardScaler."
+                )
             terms.append(LineTerm(column.name, slope, column.centre, missing[0]))
     labels = tuple(plain_label(c) for c in classes)
     return AdditiveScore(labels, np.array(intercept), tuple(terms), link)

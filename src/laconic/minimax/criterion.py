@@ -194,7 +194,7 @@ class MixtureRule:
         rows = np.arange(labels.shape[1])
         for weight, decided in zip(self.weights, labels, strict=True):
             out[rows, decided] += weight
-        return out
+        return np.minimum(out, 1.0)  # weights add up to one up to rounding
 
 
 @dataclass(frozen=True)

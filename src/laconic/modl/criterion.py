@@ -57,10 +57,9 @@ def _harmonic_table() -> Floats:
 
 def log_universal_sum(bound: Ints | int) -> Floats:
     """ln C0(M), C0(M) = sum over m = 1..M of 2^(-log2*(m)); an integral replaces m > 65,536."""
-    bound = np.asarray(bound)
-    table = _harmonic_table()
-    near = table[np.clip(bound, 1, _TABULATED)]
-    iterated = np.maximum(bound, _TABULATED).astype(np.float64)
+    large = np.asarray(bound, dtype=np.float64)  # weights may add up to more than any integer
+    near = _harmonic_table()[np.clip(large, 1, _TABULATED).astype(np.int64)]
+    iterated = np.maximum(large, _TABULATED)
     for _ in range(5):
         iterated = np.log2(iterated)
     return np.asarray(np.log(near + LN2**5 * iterated))

@@ -241,8 +241,11 @@ def _interior_point(
 
 
 def _normal_factor(H: Floats, rows: Floats, theta: Floats) -> Floats | None:
-    scaled = rows * np.sqrt(theta)[:, None]
-    M = H + scaled.T @ scaled
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = rows * np.sqrt(theta)[:, None]
+        M = H + scaled.T @ scaled
+    if not np.isfinite(M).all():
+        return None
     ridge = 1e-14 * float(np.trace(M)) / len(M)
     for _ in range(6):
         try:

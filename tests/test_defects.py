@@ -1,0 +1,115 @@
+"""Defects that outsiders' tests and attacks found: each test failed before its fix.
+
+Those that have a file of their own are listed in docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from scipy.optimize import minimize
+from sklearn.datasets import make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+from sklearn.utils import get_tags
+
+import laconic
+from estimator_cases import public_classes
+from laconic.convex import ConvexRiskRegressor, PairwiseRanker
+from laconic.minimax import MinimaxPriorClassifier
+
+
+def test_pairs_on_a_linear_kernel_reach_the_optimum():
+    """They stalled at 265.4 where SVC reaches 253.64."""
+    X, y = make_blobs(500, n_features=2, centers=2, cluster_std=4, random_state=20)
+    model = laconic.ConvexRiskClassifier("hinge", kernel="linear").fit(X, y)
+    svc = SVC(kernel="linear", tol=1e-8).fit(X, y)
+    margins = np.where(y == 1, 1.0, -1.0) * svc.decision_function(X)
+    best = 0.5 * float((svc.coef_**2).sum()) + np.maximum(0.0, 1.0 - margins).sum()
+    assert float(np.max(model.objective_)) == pytest.approx(best, rel=1e-5)
+    assert model.n_support_.sum() == len(model.support_)
+
+
+def test_huber_with_a_weak_penalty_reaches_the_optimum():
+    """It stalled at three times the best value."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(50, 20))
+    y = X @ draw.normal(size=20) + draw.standard_cauchy(50)
+
+    def objective(point: np.ndarray) -> float:
+        size = np.abs(y - X @ point[:-1] - point[-1])
+        loss = np.where(size <= 0.1, size**2 / 2, 0.1 * (size - 0.05))
+        return 0.5 * float(point[:-1] @ point[:-1]) + 1e3 * float(loss.sum())
+
+    model = ConvexRiskRegressor("huber", C=1e3, epsilon=0.1).fit(X, y)
+    found = np.append(model.coef_, model.intercept_)
+    assert objective(found) == pytest.approx(model.objective_, rel=1e-9)
+    again = minimize(objective, found, method="Powell", options={"maxiter": 20})
+    assert again.fun >= model.objective_ * (1 - 1e-9)
+
+
+def test_least_squares_without_a_penalty_on_a_wide_table_interpolates():
+    draw = np.random.default_rng(0)
+    X, y = draw.normal(size=(10, 40)), draw.normal(size=10)
+    model = ConvexRiskRegressor("squared", C=1e16).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-6)
+
+
+@pytest.mark.parametrize("asked", [{"cv": 1}, {"delta": 2}, {"tol": -1}])
+def test_parameters_that_mean_nothing_are_refused(asked):
+    with pytest.raises(ValueError, match=f"'{next(iter(asked))}' parameter of CqBoostClassifier"):
+        laconic.CqBoostClassifier(**asked).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_every_estimator_says_what_its_parameters_may_be():
+    without = [
+        name
+        for name, kind in public_classes().items()
+        if not hasattr(kind, "_parameter_constraints")
+    ]
+    assert without == ["DecisionClassifier"]  # its costs and shares have readers of their own
+
+
+def test_a_subnormal_column_does_not_end_a_comparison():
+    draw = np.random.default_rng(0)
+    X = np.column_stack([draw.normal(size=(120, 2)), draw.choice([0.0, 5e-324], 120)])
+    model = laconic.LaconicClassifier(candidates=["logistic", "bayes"], cv=2, random_state=0)
+    assert np.isfinite(model.fit(X, (X[:, 0] > 0).astype(int)).predict_proba(X)).all()
+
+
+def test_folds_that_lack_a_class_have_pages():
+    """Twelve classes of three rows: no fold is learned from all of them."""
+    draw = np.random.default_rng(0)
+    X, y = draw.normal(size=(36, 2)), np.repeat(np.arange(12), 3)
+    y[0] = 1  # two rows of class 0 are left
+    model = laconic.LaconicClassifier(candidates=["logistic", "bayes"], cv=2, random_state=0)
+    proba = model.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+
+
+def test_minimax_priors_route_weights_to_the_model_inside():
+    X, y = make_blobs(60, n_features=2, centers=2, cluster_std=4, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = LogisticRegression().set_fit_request(sample_weight=True)
+        model = MinimaxPriorClassifier(inner).fit(X, y, sample_weight=np.ones(60))
+    assert model.predict(X).shape == (60,)
+
+
+def test_a_ranker_is_a_ranker():
+    assert get_tags(PairwiseRanker()).estimator_type == "ranker"
+
+
+def test_columns_far_from_zero_are_fitted_as_if_they_were_not():
+    """1e9 plus noise of one made the Hessian singular to rounding."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(80, 2)).round(3)
+    y = (X[:, 0] + draw.normal(size=80) > 0).astype(int)
+    near = laconic.GrayZoneLogisticRegression(zone=(0.2, 0.8)).fit(X, y)
+    far = laconic.GrayZoneLogisticRegression(zone=(0.2, 0.8)).fit(X + 1e9, y)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-5)
+
+
+def test_pairs_whose_weights_overflow_are_refused_in_words():
+    with pytest.raises(ValueError, match="rescale X"):
+        PairwiseRanker().fit([[1e80], [2e80], [0.0]], [0, 1, 2], sample_weight=[1e80, 1.0, 1.0])

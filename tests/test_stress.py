@@ -1,0 +1,56 @@
+"""A short piece of each part of ``python -m stress``: the programme itself works."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from stress import mutants, numbers, tables
+from stress.models import models
+from stress.run import FAILED, Part, Record, run
+
+from estimator_cases import public_classes
+
+
+def test_a_run_goes_on_where_it_was_stopped(tmp_path):
+    tried: list[int] = []
+
+    def outcome(number: int) -> str:
+        tried.append(number)
+        return f"{FAILED}: seven" if number == 7 else "holds"
+
+    part = Part("toy", "cases", "", outcome, size=10, quick=2)
+    path = tmp_path / "run.json"
+    run(part, Record(path), count=4, seconds=60.0)
+    tally = run(part, Record(path), count=None, seconds=60.0)
+    assert tried == list(range(10))
+    assert (tally.tried, tally.failed, tally.failures) == (10, 1, [7])
+    assert json.loads(path.read_text())["toy"]["outcomes"] == {"holds": 9, f"{FAILED}: seven": 1}
+
+
+def test_every_public_estimator_gets_generated_tables():
+    assert {name for name, _ in models()} == set(public_classes())
+
+
+# each of these tables once broke a promise
+@pytest.mark.parametrize("number", [9, 101, 146, 1073, 1160, 1263])
+def test_tables_that_broke_a_promise(number):
+    assert not tables.outcome(number).startswith(FAILED)
+
+
+@pytest.mark.parametrize("number", range(0, 98, 7))
+def test_generated_tables(number):
+    assert not tables.outcome(number).startswith(FAILED)
+
+
+@pytest.mark.parametrize("number", range(0, len(numbers.CASES), 13))
+def test_hard_numbers_end_in_a_certificate_or_a_warning(number):
+    assert not numbers.outcome(number).startswith(FAILED)
+
+
+def test_every_mutant_stands_once_in_the_code_and_names_tests_that_exist():
+    for mutant in mutants.MUTANTS:
+        text = (mutants.ROOT / mutant.file).read_text(encoding="utf-8")
+        assert text.count(mutant.old) == 1, mutant
+        assert mutant.new not in (mutant.old, text)
+        assert all((mutants.ROOT / test).exists() for test in mutant.tests.split())
