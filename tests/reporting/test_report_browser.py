@@ -12,6 +12,7 @@ import export_cases
 from laconic import (
     CqBoostClassifier,
     DecisionClassifier,
+    OptimalScorecardClassifier,
     PlainLogisticRegression,
     SparseAdditiveClassifier,
     WeightedNaiveBayes,
@@ -536,3 +537,37 @@ def test_everything_is_reached_with_the_keyboard(open_page, payments):
     drawn = opened.page.locator("svg[role=img]").all()
     assert drawn
     assert all(node.get_attribute("aria-label") for node in drawn)
+
+
+def test_a_card_can_be_printed(open_page):
+    table, label = make_payments(1500)
+    card = OptimalScorecardClassifier(3, (-5, 5), max_cuts=3, gap=0.2)
+    model = DecisionClassifier(card, costs=COSTS).fit(table[:1000], label[:1000])
+    found = report(model, table[1000:], label[1000:])
+    opened = open_page(found)
+    page, told = opened.page, found.summary["model"]["card"]
+    lines = page.locator("#card-lines tbody tr").all()
+    assert len(lines) == len(told["lines"]) + 1  # and the total
+    points = [line.locator("td").nth(1).inner_text() for line in lines[:-1]]
+    assert [int(p.replace("\u2212", "-")) for p in points] == [
+        own["points"] for own in told["lines"]
+    ]
+    totals = page.locator("#card-totals tbody tr").all()
+    said = [int(t.locator("th").inner_text().replace("\u2212", "-")) for t in totals]
+    assert said == [own["total"] for own in told["totals"]]
+    assert sum(own["rows"] for own in told["totals"]) == 500
+    # the points are those of the positive class, fraud, which is the first one
+    form, rows = model.estimator_.form_, model.estimator_._read_rows(table[1000:])
+    total = -(form.score(rows)[:, 0] - form.intercept[0])
+    by_total = {own["total"]: own["risk"] for own in told["totals"]}
+    risk = [by_total[round(t)] for t in total]
+    np.testing.assert_allclose(risk, model.estimator_.predict_proba(table[1000:])[:, 0], atol=1e-12)
+    # on paper: nothing hidden, boxes to write in
+    page.emulate_media(media="print")
+    assert page.locator("#card .box").first.is_visible()
+    assert all(line.is_visible() for line in lines)
+    page.emulate_media(media="screen")
+    for r in range(3):
+        cells, rows = case_rows(table[1000:], r)
+        fill_in(opened, found.summary["model"], cells)
+        assert_answers(opened, model, found, rows)

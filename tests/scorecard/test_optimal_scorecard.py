@@ -253,3 +253,18 @@ def test_a_card_is_exported_as_it_is_and_searched_for_other_models():
     assert found.points(X).dtype.kind == "i"
     with pytest.raises(ValueError, match="exact searches a card"):
         to_scorecard(plain, exact=3)
+
+
+def test_a_card_is_a_candidate_of_the_main_job():
+    from laconic import LaconicClassifier
+    from laconic.choose.candidates import auto_candidates
+
+    X, y = people(150)
+    model = LaconicClassifier(candidates=["card"], cv=2, monotone={"age": 1}, random_state=0)
+    model.fit(X, y)
+    assert model.candidate_ == "card"
+    grid = pd.DataFrame({"age": np.linspace(0, 100, 40), "dose": 1.0, "ward": "east"})
+    sick = list(model.classes_).index("sick")
+    assert (np.diff(model.predict_proba(grid)[:, sick]) >= 0).all()
+    three = [own.name for own in auto_candidates(np.ones((3, 3)) - np.eye(3), None, 0, None)]
+    assert "card" not in three

@@ -10,6 +10,8 @@ from laconic._typing import Floats
 from laconic.additive.estimator import SparseAdditiveClassifier
 from laconic.bayes.estimator import WeightedNaiveBayes
 from laconic.choose.tuning import (
+    CARD_GAP,
+    CARD_SECONDS,
     LANDMARKS,
     MOST_KERNEL_ROWS,
     MOST_RULES_ROWS,
@@ -25,6 +27,7 @@ from laconic.linear.plain import PlainLogisticRegression
 from laconic.minimax.estimator import MinimaxClassifier
 from laconic.rules.estimator import SparseRulesClassifier
 from laconic.scorecard.estimator import ScorecardClassifier
+from laconic.scorecard.optimal import OptimalScorecardClassifier
 from laconic.votes.estimator import CqBoostClassifier
 from laconic.votes.voters.forest import ForestVoters
 
@@ -190,6 +193,12 @@ def auto_candidates(
             by_default=prior_bounds is not None,
         ),
     ]
+    if len(costs) == 2:
+        card = OptimalScorecardClassifier(
+            points=(-5, 5), pool=0.0, time_limit=CARD_SECONDS, gap=CARD_GAP, **shared,
+            **known.settings("monotone"),
+        )  # fmt: skip
+        made.append(Candidate("card", card, by_default=False, keeps=both))
     zone = decision_zone(costs)
     if zone is not None:
         lines = ScorecardClassifier("lines", zone=zone, **shared)

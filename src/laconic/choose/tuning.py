@@ -103,3 +103,7 @@ FIRST_CUT = 1.5
 
 REFIT_RIDGE = 1e-3
 """Ridge of that fit around the values as they are, as a share of the curvature [convention]."""
+
+CARD_SECONDS, CARD_GAP = 10.0, 0.05
+"""Search of the best card in one fit of the comparison: the card is found in the first second, the
+rest is its proof (docs/scorecard.md)."""

@@ -89,8 +89,9 @@ def _page_data(summary: dict[str, Any]) -> dict[str, Any]:
 def _context(said: Sentences) -> dict[str, Any]:
     summary, w = said.summary, said.words
     what_if = bool(summary["model"].get("what_if"))
-    sections = ["capacity", "play", "counts", "model", "what_if", "specialists"]
-    absent = {"what_if": not what_if, "capacity": summary["capacity"] is None}
+    card = said.paper_card()
+    sections = ["capacity", "play", "counts", "card", "model", "what_if", "specialists"]
+    absent = {"what_if": not what_if, "card": card is None, "capacity": summary["capacity"] is None}
     drawn = "x" in summary["map"]
     return {
         "w": w,
@@ -113,6 +114,7 @@ def _context(said: Sentences) -> dict[str, Any]:
         "trust_lead": _trust_lead(said),
         "model_lead": said.model_lead(),
         "listing": said.listing(),
+        "card": card,
         "what_if": what_if,
         "proofs": said.proofs(),
         "candidates": said.candidates(),

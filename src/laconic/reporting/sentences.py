@@ -317,6 +317,36 @@ class Sentences:
             return self.say("model_profiles", family=family, profiles=whole(model["n_profiles"]))
         return self.say("model_other", family=family)
 
+    def paper_card(self) -> dict[str, Any] | None:
+        """A card of whole points as a form to print, in words."""
+        card, number, w = self.summary["model"].get("card"), self.numbers, self.words
+        if card is None:
+            return None
+        lines = [
+            [clipped(one["column"], 60), clipped(w[one["part"][1:]] if one["part"][:1] == "\0" else one["part"], 120),
+             f"{one['points']:+d}".replace("-", "\u2212")]
+            for one in card["lines"]
+        ]  # fmt: skip
+        totals = [
+            [
+                str(one["total"]).replace("-", "\u2212"),
+                number.percent(one["risk"]),
+                number.whole(one["rows"]),
+                number.whole(one["hits"]),
+                f"{number.percent(one['low'])} \u2013 {number.percent(one['high'])}"
+                if one["rows"]
+                else "",
+            ]
+            for one in card["totals"]
+        ]
+        name = clipped(self.summary["positive"], 40)
+        return {
+            "lead": self.say("card_lead", name=name),
+            "lines": lines,
+            "totals": totals,
+            "risk": self.say("card_risk", name=name),
+        }
+
     def listing(self) -> dict[str, Any] | None:
         """The model as a table, when it is one: rules, profiles, or parts too many to draw."""
         model, number, w = self.summary["model"], self.numbers, self.words

@@ -17,6 +17,7 @@ from laconic.data.tables.columns import Schema, Table
 from laconic.minimax.estimator import MinimaxClassifier
 from laconic.minimax.profiles import BinGrid
 from laconic.reporting.measured import Measured
+from laconic.reporting.paper_card import paper_card
 
 DESCRIBED_ROWS = 50_000
 """Rows that describe the parts of a variable: shares and class rates need no more."""
@@ -112,6 +113,8 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
     if len(json.dumps([embedded, columns])) > LARGEST_FORM:
         return found
     found |= {"form": embedded, "columns": columns}
+    if form.link == "points":
+        found["card"] = paper_card(shown, table, truth == k)
     found["what_if"] = bool(form.terms) and _agrees(form, rows, table, places)
     return found
 

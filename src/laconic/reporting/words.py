@@ -143,6 +143,24 @@ _WORDS: dict[str, tuple[str, str]] = {
     "o_money": ("cost {per}", "coût {per}"),
     "h_play": ("Costs and class mix", "Coûts et répartition des classes"),
     "h_trust": ("Can the probabilities be believed?", "Peut-on croire les probabilités ?"),
+    "h_card": ("The card, to print", "La carte, à imprimer"),
+    "card_lead": (
+        "Add the points of every line that applies; what is on no line counts 0. The total says "
+        "the risk of {name}; the last columns are what was seen on rows that the fit did not see.",
+        "Additionnez les points de chaque ligne qui s'applique ; ce qui n'est sur aucune ligne "
+        "compte 0. Le total donne le risque de {name} ; les dernières colonnes montrent ce qui a "
+        "été vu sur des lignes que l'apprentissage n'a pas vues.",
+    ),
+    "card_any": ("any value", "toute valeur"),
+    "card_column": ("Column", "Colonne"),
+    "card_part": ("Value", "Valeur"),
+    "card_points": ("Points", "Points"),
+    "card_own": ("Own", "Obtenus"),
+    "card_total": ("Total", "Total"),
+    "card_risk": ("Risk of {name}", "Risque de {name}"),
+    "card_rows": ("Rows", "Lignes"),
+    "card_hits": ("Cases", "Cas"),
+    "card_interval": ("95% interval of the rate", "Intervalle à 95 % du taux"),
     "h_model": ("The model", "Le modèle"),
     "h_what_if": ("What if", "Et si"),
     "h_proofs": (

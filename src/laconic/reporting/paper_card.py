@@ -1,0 +1,75 @@
+"""A card of whole points as a form to print: lines with points, then the risk of each total."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from laconic._typing import Floats, Mask
+from laconic.core.forms import AdditiveScore, SlotTerm
+from laconic.core.links import probabilities
+from laconic.data.tables.axes import CategoryAxis, IntervalAxis
+from laconic.data.tables.columns import Table
+from laconic.decide.intervals import rate_interval
+
+_MOST_TOTALS = 30
+"""Totals on the form; where there are more, those that no row had are left out."""
+_MOST_TEXTS = 6
+
+
+def paper_card(form: AdditiveScore, table: Table, hit: Mask, last: int = 1) -> dict[str, Any]:
+    """Lines (column, part, points) and totals (rows, hits, interval, risk) of a card.
+
+    ``form`` speaks of class ``last``, ``hit`` says which rows of ``table`` are of it.
+    """
+    lines = []
+    for term in form.terms:
+        assert isinstance(term, SlotTerm)
+        for text, value in zip(_parts(term, table), term.values[:, 0].tolist(), strict=True):
+            if value:
+                lines.append({"column": term.columns[0], "part": text, "points": int(value)})
+    base = float(form.intercept[0])
+    seen = np.rint(form.score(table)[:, 0] - base).astype(np.int64)
+    known = np.array([total for total, _ in form.calibration or ()]) - base
+    totals = np.rint(known).astype(np.int64)
+    risk = probabilities((totals + base)[:, None], "points", 0.0, form.calibration)[:, 1]
+    place = np.clip(seen - totals[0], 0, len(totals) - 1)
+    rows = np.bincount(place, minlength=len(totals))
+    hits = np.bincount(place, hit.astype(float), minlength=len(totals))
+    low, high = rate_interval(hits / np.maximum(rows, 1), rows)
+    shown = np.flatnonzero(rows > 0) if len(totals) > _MOST_TOTALS else np.arange(len(totals))
+    return {
+        "lines": lines,
+        "totals": [_total(i, totals, rows, hits, low, high, risk) for i in shown.tolist()],
+    }
+
+
+def _total(
+    i: int, totals: Any, rows: Any, hits: Floats, low: Floats, high: Floats, risk: Floats
+) -> dict[str, Any]:
+    found = {"total": int(totals[i]), "rows": int(rows[i]), "hits": int(hits[i])}
+    return found | {"low": float(low[i]), "high": float(high[i]), "risk": float(risk[i])}
+
+
+def _parts(term: SlotTerm, table: Table) -> list[str]:
+    """The slots of one column in words that need no mathematics.
+
+    Words that depend on the language are keys: "missing", "other", "yes", "no", after a NUL.
+    """
+    axis = term.axes[0]
+    if isinstance(axis, CategoryAxis):
+        return [*(_listed(texts) for texts in axis.groups), "\0other", "\0missing"]
+    assert isinstance(axis, IntervalAxis)
+    ends = [f"{bound:.6g}" for bound in axis.bounds]
+    if table.kinds[table.place(term.columns[0])] == "boolean" and len(ends) == 1:
+        return ["\0no", "\0yes", "\0missing"]
+    if not ends:
+        return ["\0card_any", "\0missing"]
+    between = [f"> {a}, \u2264 {b}" for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [f"\u2264 {ends[0]}", *between, f"> {ends[-1]}", "\0missing"]
+
+
+def _listed(texts: tuple[str, ...]) -> str:
+    more = len(texts) - _MOST_TEXTS
+    return ", ".join(texts[:_MOST_TEXTS]) + (f", \u2026 (+{more})" if more > 0 else "")
