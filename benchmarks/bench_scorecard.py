@@ -5,8 +5,9 @@
 
 Points within 5, at most 5 and 8 items. "same" is on the same 0/1 items (even cuts, frequent
 categories, at most 60 of them, made from the training rows of the fold) for both; "own" reads the
-table and makes its own cuts (MODL, or MODL and even ones). Folds are searched without the proof,
-which rarely changes the card; the proof runs once on all rows. Time limits are CPU seconds here: the machine may be shared.
+table and makes its own cuts by MODL, "more cuts" adds even ones. Folds are searched without the
+proof, which rarely changes the card; the proof runs once on all rows. Time limits are CPU seconds
+here: the machine may be shared.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import sys
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +123,14 @@ def run(out: Path, sets: list[str]) -> None:
 
     _compiled()
     done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    for what in (folds_of_set, gap_of_set):
-        for name in sets:
-            for k in SIZES:
-                kind = what.__name__
-                if any(d["set"] == name and d["k"] == k and d["kind"] == kind for d in done):
-                    continue
-                lines = [{"set": name, "k": k, "kind": kind, **found} for found in what(name, k)]
-                with out.open("a") as file:
-                    file.writelines(json.dumps(line) + "\n" for line in lines)
-                print(name, k, kind, flush=True)
+    for what, k, name in product((folds_of_set, gap_of_set), SIZES, sets):
+        kind = what.__name__
+        if any(d["set"] == name and d["k"] == k and d["kind"] == kind for d in done):
+            continue
+        lines = [{"set": name, "k": k, "kind": kind, **found} for found in what(name, k)]
+        with out.open("a") as file:
+            file.writelines(json.dumps(line) + "\n" for line in lines)
+        print(name, k, kind, flush=True)
 
 
 def table(path: Path) -> None:

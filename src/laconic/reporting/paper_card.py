@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ def paper_card(form: AdditiveScore, table: Table, hit: Mask, last: int = 1) -> d
                 lines.append({"column": term.columns[0], "part": text, "points": int(value)})
     base = float(form.intercept[0])
     seen = np.rint(form.score(table)[:, 0] - base).astype(np.int64)
-    known = np.array([total for total, _ in form.calibration or ()]) - base
-    totals = np.rint(known).astype(np.int64)
-    risk = probabilities((totals + base)[:, None], "points", 0.0, form.calibration)[:, 1]
+    known = np.array([total for total, _ in form.calibration or ()], dtype=np.float64)
+    totals = np.rint(known - base).astype(np.int64)
+    risk = probabilities(known[:, None], "points", 0.0, form.calibration)[:, 1]
     place = np.clip(seen - totals[0], 0, len(totals) - 1)
     rows = np.bincount(place, minlength=len(totals))
-    hits = np.bincount(place, hit.astype(float), minlength=len(totals))
+    hits: Any = np.bincount(place, hit.astype(float), minlength=len(totals))
     low, high = rate_interval(hits / np.maximum(rows, 1), rows)
     shown = np.flatnonzero(rows > 0) if len(totals) > _MOST_TOTALS else np.arange(len(totals))
     return {
@@ -66,7 +67,7 @@ def _parts(term: SlotTerm, table: Table) -> list[str]:
         return ["\0no", "\0yes", "\0missing"]
     if not ends:
         return ["\0card_any", "\0missing"]
-    between = [f"> {a}, \u2264 {b}" for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    between = [f"> {a}, \u2264 {b}" for a, b in pairwise(ends)]
     return [f"\u2264 {ends[0]}", *between, f"> {ends[-1]}", "\0missing"]
 
 

@@ -322,11 +322,11 @@ class Sentences:
         card, number, w = self.summary["model"].get("card"), self.numbers, self.words
         if card is None:
             return None
-        lines = [
-            [clipped(one["column"], 60), clipped(w[one["part"][1:]] if one["part"][:1] == "\0" else one["part"], 120),
-             f"{one['points']:+d}".replace("-", "\u2212")]
-            for one in card["lines"]
-        ]  # fmt: skip
+        lines = []
+        for one in card["lines"]:
+            part, points = one["part"], f"{one['points']:+d}".replace("-", "\u2212")
+            said = w[part[1:]] if part[:1] == "\0" else part
+            lines.append([clipped(one["column"], 60), clipped(said, 120), points])
         totals = [
             [
                 str(one["total"]).replace("-", "\u2212"),
