@@ -32,7 +32,7 @@ def people(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 def fitted(X=None, y=None, **parameters):
     if X is None:
         X, y = people()
-    more = {"max_cuts": 3, "gap": 0.05, "pool": 0.0, **parameters}
+    more = {"cuts": "both", "max_cuts": 3, "gap": 0.05, "pool": 0.0, **parameters}
     return OptimalScorecardClassifier(more.pop("max_items", 3), (-3, 3), **more).fit(X, y)
 
 
@@ -210,7 +210,8 @@ def test_costs_decide_as_the_card_does():
     X, y = people()
     costs = {"sick": {"fine": 4}, "fine": {"sick": 1}}
     model = DecisionClassifier(
-        OptimalScorecardClassifier(2, (-2, 2), max_cuts=2, costs=costs, time_limit=20), costs
+        OptimalScorecardClassifier(2, (-2, 2), cuts="both", max_cuts=2, costs=costs, time_limit=20),
+        costs,
     ).fit(X, y)
     card = model.estimator_
     said, sick = model.predict(X) == "sick", y == "sick"

@@ -79,8 +79,10 @@ class OptimalScorecardClassifier(FormPrediction):
         Least and largest points of an item.
     costs : costs in any spelling of :class:`DecisionClassifier`, default=None
         None: logistic loss. Else the expected cost of saying yes from some total on.
-    cuts : {"both", "modl", "quantile"}, default="both"
-        Where numbers are cut: by MODL (with the target), evenly over the rows, or both.
+    cuts : {"modl", "quantile", "both"}, default="modl"
+        Where numbers are cut: by MODL (with the target; a column that says nothing offers
+        nothing), evenly over the rows, or both. More cuts fit the training rows better and new
+        ones worse on small tables (docs/scorecard.md).
     parts : {"cuts", "bins"}, default="cuts"
         Items of a number: "x > c" for every cut, or one for each bin between cuts. A column with
         a rule of monotonicity always gets cuts.
@@ -192,7 +194,7 @@ class OptimalScorecardClassifier(FormPrediction):
         points: Any = (-10, 10),
         *,
         costs: Any = None,
-        cuts: str = "both",
+        cuts: str = "modl",
         parts: str = "cuts",
         max_cuts: int = 9,
         max_candidates: int = 200,
