@@ -13,6 +13,8 @@ from itertools import product
 
 import numpy as np
 
+from laconic.core.progress import Deadline
+from laconic.scorecard.branching import Incumbent, Proof
 from laconic.scorecard.costs import CardCosts
 from laconic.scorecard.limits import Rule, limited
 from laconic.scorecard.problem import CardProblem, patterns
@@ -58,6 +60,34 @@ def cards_of(problem: CardProblem) -> list[np.ndarray]:
     return [card for card in found if problem.feasible(card)]
 
 
+class Steps(Deadline):
+    """A deadline after so many questions, so that a proof stops anywhere."""
+
+    def __init__(self, steps: float) -> None:
+        self.left = steps
+
+    def passed(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def cold(problem: CardProblem, start: np.ndarray, least: float, seed: int) -> list[str]:
+    """The proof without its first card: it must find the best one, and may stop anywhere.
+
+    A good first card would hide a bound that is too high, because no bound is above it.
+    """
+    wrong = []
+    for steps in (3, 10, 30, np.inf):
+        for gap in (0.0, 0.1):
+            proof = Proof(problem, Incumbent(problem.fitted(start)[0], start), Steps(steps))
+            proof.run(gap)
+            if proof.bound > least + 1e-9:
+                wrong.append(f"problem {seed}, {steps} steps: bound {proof.bound:.9f} {least:.9f}")
+            if steps == np.inf and proof.best.loss * (1.0 - gap) > least + 1e-7:
+                wrong.append(f"problem {seed}: found {proof.best.loss:.9f} and not {least:.9f}")
+    return wrong
+
+
 def check(seed: int) -> list[str]:
     problem, start = random_problem(seed)
     cards, wrong = cards_of(problem), []
@@ -71,6 +101,7 @@ def check(seed: int) -> list[str]:
             wrong.append(f"problem {seed}, gap {gap}: {found.value:.9f} and bound {bound:.9f}")
         if gap == 0.0 and found.value > least + 1e-7:
             wrong.append(f"problem {seed}: found {found.value:.9f}, best {least:.9f}")
+    wrong += cold(problem, start, least, seed)
     if seed % 5 == 0:
         costs = CardCosts.of(problem, np.array([[0.0, 1.0], [3.0, 0.0]]))
         cheapest = min(costs.of_card(problem, card)[0] for card in cards)

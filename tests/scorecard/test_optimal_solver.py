@@ -172,6 +172,30 @@ def test_exhaustive_search_agrees_under_rules(seed):
         assert found.value - found.gap <= cheapest + 1e-9
 
 
+class Steps(Deadline):
+    """A deadline after so many questions."""
+
+    def __init__(self, steps: float) -> None:
+        self.left = steps
+
+    def passed(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_proof_that_starts_from_nothing_is_right_wherever_it_stops(seed):
+    # a good first card would hide a bound that is too high, because no bound is above it
+    problem = random_problem(seed, 3, 3)
+    least = min(problem.fitted(card)[0] for card in every_card(problem))
+    for steps, gap in ((3, 0.0), (10, 0.1), (30, 0.0), (np.inf, 0.1), (np.inf, 0.0)):
+        nothing = branching.Incumbent(problem.null_loss, empty(problem))
+        proof = branching.Proof(problem, nothing, Steps(steps))
+        proof.run(gap)
+        assert proof.bound <= least + 1e-9
+    assert proof.best.loss == pytest.approx(least, abs=1e-8)
+
+
 def test_without_time_the_bound_still_holds():
     problem = random_problem(3)
     least = min(problem.fitted(card)[0] for card in every_card(problem))
