@@ -40,7 +40,7 @@ GAP_SECONDS, AIM = 120.0, 0.05
 def binary_items(X: Any, y: Any, most: int = 60) -> OptimalScorecardClassifier:
     """A fitted reader of 0/1 items: its card is not used."""
     reader = OptimalScorecardClassifier(
-        1, (-5, 5), cuts="quantile", max_cuts=4, max_candidates=most, time_limit=0, pool=0
+        1, (-5, 5), cutting="quantile", max_cuts=4, max_candidates=most, time_limit=0, pool=0
     )
     return reader.fit(X, y)
 
@@ -91,13 +91,13 @@ def folds_of_set(name: str, k: int) -> Any:
         p, spent = of_fasterrisk(A, y[train], B, k)
         yield {"who": "fasterrisk", "fold": fold, "cpu": spent, **measured(p, y[test])}
         start = time.process_time()
-        model = ours(k, FOLD_SECONDS, cuts="quantile", max_cuts=1).fit(A, y[train])
+        model = ours(k, FOLD_SECONDS, cutting="quantile", max_cuts=1).fit(A, y[train])
         spent = time.process_time() - start
         said = measured(model.predict_proba(B)[:, 1], y[test])
         yield {"who": "same", "fold": fold, "cpu": spent, "gap": model.optimality_gap_, **said}
         for who, cuts in (("own", "modl"), ("more cuts", "both")):
             start = time.process_time()
-            model = ours(k, FOLD_SECONDS, cuts=cuts).fit(take(X, train), y[train])
+            model = ours(k, FOLD_SECONDS, cutting=cuts).fit(take(X, train), y[train])
             spent = time.process_time() - start
             said = measured(model.predict_proba(take(X, test))[:, 1], y[test])
             yield {"who": who, "fold": fold, "cpu": spent, "gap": model.optimality_gap_, **said}
@@ -108,7 +108,7 @@ def gap_of_set(name: str, k: int) -> Any:
     reader = binary_items(X, y)
     A = read(reader, X)
     start, clock = time.process_time(), time.monotonic()
-    model = ours(k, GAP_SECONDS, cuts="quantile", max_cuts=1, gap=AIM).fit(A, y)
+    model = ours(k, GAP_SECONDS, cutting="quantile", max_cuts=1, gap=AIM).fit(A, y)
     yield {
         "who": "gap", "gap": model.optimality_gap_, "objective": model.objective_,
         "bound": model.lower_bound_, "items": model.n_offered_, "patterns": model.n_patterns_,

@@ -179,8 +179,8 @@ def _optimal_scorecard() -> list[BaseEstimator]:
     make = laconic.OptimalScorecardClassifier
     return [
         make(3, (-3, 3), gap=0.0),
-        make(2, (0, 5), cuts="quantile", parts="bins", max_cuts=3),
-        make(2, (-2, 2), cuts="both", max_cuts=2, costs=[[0, 1], [3, 0]]),
+        make(2, (0, 5), cutting="quantile", parts="bins", max_cuts=3),
+        make(2, (-2, 2), cutting="both", max_cuts=2, costs=[[0, 1], [3, 0]]),
     ]
 
 

@@ -175,7 +175,7 @@ def card_model() -> tuple[DecisionClassifier, pd.DataFrame]:
     """A card of whole points, for two classes: missing numbers, categories and cuts on it."""
     frame, y = people(400)
     card = OptimalScorecardClassifier(
-        5, (-5, 5), cuts="both", max_cuts=3, forced=["age is missing", "job"]
+        5, (-5, 5), cutting="both", max_cuts=3, forced=["age is missing", "job"]
     )
     model = DecisionClassifier(card, costs={"fp": 1, "fn": 3}, prior=0.3)
     return model.fit(frame.drop(columns="row id"), y > 0), frame

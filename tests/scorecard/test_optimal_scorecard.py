@@ -32,7 +32,7 @@ def people(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
 def fitted(X=None, y=None, **parameters):
     if X is None:
         X, y = people()
-    more = {"cuts": "both", "max_cuts": 3, "gap": 0.05, "pool": 0.0, **parameters}
+    more = {"cutting": "both", "max_cuts": 3, "gap": 0.05, "pool": 0.0, **parameters}
     return OptimalScorecardClassifier(more.pop("max_items", 3), (-3, 3), **more).fit(X, y)
 
 
@@ -174,10 +174,10 @@ def test_the_pool_and_the_substitutes():
         model.choose(replace(other, objective=0.0))
 
 
-@pytest.mark.parametrize("calibration", ["logistic", "isotonic"])
-def test_held_out_totals_give_monotone_risks(calibration):
+@pytest.mark.parametrize("risk", ["logistic", "isotonic"])
+def test_held_out_totals_give_monotone_risks(risk):
     X, y = people(1000)
-    model = fitted(X, y, calibration=calibration)
+    model = fitted(X, y, risk=risk)
     assert "rows that the search did not see" in model.calibration_
     risks = [row.risk for row in model.risk_]
     assert (np.diff(risks) >= 0).all()
@@ -186,7 +186,7 @@ def test_held_out_totals_give_monotone_risks(calibration):
     seen = sum(row.rows for row in model.risk_)
     assert 200 < seen < 300
     shuffled = np.random.default_rng(3).permutation(len(X))
-    again = fitted(X.iloc[shuffled], y[shuffled], calibration=calibration)
+    again = fitted(X.iloc[shuffled], y[shuffled], risk=risk)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
@@ -210,7 +210,9 @@ def test_costs_decide_as_the_card_does():
     X, y = people()
     costs = {"sick": {"fine": 4}, "fine": {"sick": 1}}
     model = DecisionClassifier(
-        OptimalScorecardClassifier(2, (-2, 2), cuts="both", max_cuts=2, costs=costs, time_limit=20),
+        OptimalScorecardClassifier(
+            2, (-2, 2), cutting="both", max_cuts=2, costs=costs, time_limit=20
+        ),
         costs,
     ).fit(X, y)
     card = model.estimator_

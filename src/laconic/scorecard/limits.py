@@ -216,6 +216,6 @@ def _clash(problem: CardProblem, rules: Sequence[Rule], max_columns: int | None)
     if empty:
         return (
             f"No card keeps the rules: {empty[0]}, but the column offers no item (it is constant, "
-            "or its cuts say nothing of the class); leave the rule out, or give cuts='both'."
+            "or its cuts say nothing of the class); leave the rule out, or give cutting='both'."
         )
     return f"No card keeps the rules: these clash: {'; '.join(said)}. Leave one of them out."

@@ -79,7 +79,7 @@ class OptimalScorecardClassifier(FormPrediction):
         Least and largest points of an item.
     costs : costs in any spelling of :class:`DecisionClassifier`, default=None
         None: logistic loss. Else the expected cost of saying yes from some total on.
-    cuts : {"modl", "quantile", "both"}, default="modl"
+    cutting : {"modl", "quantile", "both"}, default="modl"
         Where numbers are cut: by MODL (with the target; a column that says nothing offers
         nothing), evenly over the rows, or both. More cuts fit the training rows better and new
         ones worse on small tables (docs/scorecard.md).
@@ -107,11 +107,11 @@ class OptimalScorecardClassifier(FormPrediction):
     max_multiplier : float, default=2.0
         Largest a: part of the problem, because perfect cards would want an infinite one. A point
         multiplies the odds by at most exp(max_multiplier).
-    calibration : {"fit", "logistic", "isotonic"}, default="fit"
+    risk : {"fit", "logistic", "isotonic"}, default="fit"
         How a total becomes a probability: by the multiplier and offset of the proof, or by a
         logistic line or isotonic steps fitted to rows that the search did not see. Monotone always.
     held_out : float, default=0.25
-        Share of the rows kept for ``calibration`` "logistic" and "isotonic".
+        Share of the rows kept for ``risk`` "logistic" and "isotonic".
     pool : float, default=0.01
         Cards within this part of the best objective are kept in ``pool_`` (log loss only).
     time_limit : float or None, default=60
@@ -166,7 +166,7 @@ class OptimalScorecardClassifier(FormPrediction):
         "max_items": [Interval(Integral, 1, 12, closed="both")],
         "points": ["array-like"],
         "costs": "no_validation",  # type: ignore[dict-item]
-        "cuts": [StrOptions({"both", "modl", "quantile"})],
+        "cutting": [StrOptions({"both", "modl", "quantile"})],
         "parts": [StrOptions({"cuts", "bins"})],
         "max_cuts": [Interval(Integral, 1, None, closed="left")],
         "max_candidates": [Interval(Integral, 1, None, closed="left")],
@@ -179,7 +179,7 @@ class OptimalScorecardClassifier(FormPrediction):
         "max_columns": [Interval(Integral, 1, None, closed="left"), None],
         "max_per_column": [Interval(Integral, 1, None, closed="left"), None],
         "max_multiplier": [Interval(Real, 0, None, closed="neither")],
-        "calibration": [StrOptions({"fit", "logistic", "isotonic"})],
+        "risk": [StrOptions({"fit", "logistic", "isotonic"})],
         "held_out": [Interval(Real, 0, 0.5, closed="right")],
         "pool": [Interval(Real, 0, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="left"), None],
@@ -194,7 +194,7 @@ class OptimalScorecardClassifier(FormPrediction):
         points: Any = (-10, 10),
         *,
         costs: Any = None,
-        cuts: str = "modl",
+        cutting: str = "modl",
         parts: str = "cuts",
         max_cuts: int = 9,
         max_candidates: int = 200,
@@ -207,7 +207,7 @@ class OptimalScorecardClassifier(FormPrediction):
         max_columns: int | None = None,
         max_per_column: int | None = None,
         max_multiplier: float = 2.0,
-        calibration: str = "fit",
+        risk: str = "fit",
         held_out: float = 0.25,
         pool: float = 0.01,
         time_limit: float | None = 60.0,
@@ -218,7 +218,7 @@ class OptimalScorecardClassifier(FormPrediction):
         self.max_items = max_items
         self.points = points
         self.costs = costs
-        self.cuts = cuts
+        self.cutting = cutting
         self.parts = parts
         self.max_cuts = max_cuts
         self.max_candidates = max_candidates
@@ -231,7 +231,7 @@ class OptimalScorecardClassifier(FormPrediction):
         self.max_columns = max_columns
         self.max_per_column = max_per_column
         self.max_multiplier = max_multiplier
-        self.calibration = calibration
+        self.risk = risk
         self.held_out = held_out
         self.pool = pool
         self.time_limit = time_limit
@@ -286,17 +286,17 @@ class OptimalScorecardClassifier(FormPrediction):
     def _split(self, rows: Training) -> tuple[Ints, Ints]:
         """Rows for the search and rows for the risk of totals."""
         everything = np.arange(rows.n_rows)
-        if self.calibration == "fit":
+        if self.risk == "fit":
             self.calibration_ = "multiplier and offset of the search, on the training rows"
             return everything, everything
         seed = seed_of(self.random_state)
         search, kept = held_out_rows(keys_of(rows, seed), rows.y, float(self.held_out))
         if len(np.unique(rows.y[kept])) < 2 or len(np.unique(rows.y[search])) < 2:
             raise ValueError(
-                "calibration needs held-out rows of both classes; give more rows, a larger "
-                "held_out, or calibration='fit'."
+                "risk needs held-out rows of both classes; give more rows, a larger "
+                "held_out, or risk='fit'."
             )
-        self.calibration_ = f"{self.calibration}, on {len(kept)} rows that the search did not see"
+        self.calibration_ = f"{self.risk}, on {len(kept)} rows that the search did not see"
         return search, kept
 
     def _offer(
@@ -304,11 +304,11 @@ class OptimalScorecardClassifier(FormPrediction):
     ) -> list[ColumnItems]:
         """Items of every column, the columns in an order that their places do not change."""
         partitions: dict[str, Any] = {}
-        if self.cuts != "quantile":
+        if self.cutting != "quantile":
             encoder = ModlEncoder(n_jobs=self.n_jobs)
             encoder.fit(table, second.astype(np.int64), weight)
             partitions = encoder.partitions_
-        most = int(self.max_cuts) if self.cuts != "modl" else 0
+        most = int(self.max_cuts) if self.cutting != "modl" else 0
         monotone = set(self.monotone or {})
         columns = []
         for j in np.argsort(rows.column_keys, kind="stable").tolist():
@@ -427,7 +427,7 @@ class OptimalScorecardClassifier(FormPrediction):
         if not 0 <= int(place) < len(self.pool_):
             raise ValueError(f"card must be one of the {len(self.pool_)} cards of pool_.")
         chosen, points = self.pool_[int(place)], self._points[int(place)]
-        method = "logistic" if self.calibration == "fit" else str(self.calibration)
+        method = "logistic" if self.risk == "fit" else str(self.risk)
         odds = log_odds_table(chosen.seen, method, float(self.max_multiplier))
         first = chosen.seen.first
         if self.cost_threshold_ is not None:

@@ -23,8 +23,8 @@ def first_card(problem: CardProblem, start: Ints, deadline: Deadline) -> Incumbe
     best = Incumbent(loss, start, a, b)
     found = beam(problem, deadline)
     ranked = sorted(found, key=lambda s: (found[s], s))
-    for support in ranked[:POLISHED]:
-        if deadline.passed():
+    for place, support in enumerate(ranked[:POLISHED]):
+        if place and deadline.passed():
             return best
         better, _ = search_support(problem, np.array(support, dtype=np.int64), best.loss, 0.0)
         best = better or best
@@ -76,7 +76,7 @@ def beam(problem: CardProblem, deadline: Deadline) -> dict[Support, float]:
             candidates = _steepest(problem, support, can_grow(problem, support))
             if not len(candidates):
                 done[support] = level[support]
-            elif not deadline.passed():
+            elif not (following and deadline.passed()):  # one support a level: greedy at least
                 values = grown_values(problem, support, candidates)
                 for j, value in zip(candidates.tolist(), values.tolist(), strict=True):
                     following[tuple(sorted((*support, j)))] = value
