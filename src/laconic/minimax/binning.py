@@ -348,7 +348,7 @@ class Leaves:
         return found
 
 
-def _merged(ranks: Floats, y: Ints, weight: Floats) -> tuple[Floats, Ints, Floats]:
+def _merged(ranks: NDArray[Any], y: Ints, weight: Floats) -> tuple[Floats, Ints, Floats]:
     """Equal rows as one, their classes, and weights by which all classes weigh the same.
 
     Where splits tie, a row of weight two then grows the tree that two rows grow.
