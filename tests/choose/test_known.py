@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from laconic import LaconicClassifier
+from laconic import LaconicClassifier, cost_scorer
 from laconic.choose.tailored import tailored_losses
 
 
@@ -142,3 +142,20 @@ def test_scenarios_decide_at_their_own_costs(credit):
     np.testing.assert_array_equal(model.predict(X, scenario="peak"), same.predict(X))
     with pytest.raises(ValueError, match="no scenario 'off'; it has peak"):
         model.predict(X, scenario="off")
+
+
+def test_costs_of_rows_arrive_by_metadata_routing(credit):
+    import sklearn
+    from sklearn.model_selection import cross_val_score
+
+    X, y = credit
+    amount = np.exp(np.random.default_rng(1).normal(1, 1, len(y)))
+    each = np.zeros((len(y), 2, 2))
+    each[:, 0, 1], each[:, 1, 0] = amount, 2.0
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = LaconicClassifier(positive="bad", candidates=["logistic"])
+        model.set_fit_request(costs=True).set_predict_request(costs=True)
+        scorer = cost_scorer(response_method="predict_proba").set_score_request(costs=True)
+        scores = cross_val_score(model, X, y, scoring=scorer, cv=2, params={"costs": each})
+    assert (scores < 0).all()
+    assert -scores.mean() < min(amount[y == "bad"].sum(), 2.0 * (y == "ok").sum()) / len(y)

@@ -164,11 +164,18 @@ def test_credit_with_known_effects(tmp_path, capsys, draw):
     risk = predicted(tmp_path / "p.csv")["probability of bad"].astype(float)
     assert np.ptp(risk) > 0.1
     assert (np.diff(risk) <= 0).all()
+    champion = ["--champion", tmp_path / "m" / "model.json", "--only", "logistic", "--json"]
+    run("fit", data, "--target", "default", "--positive", "bad", "--cost", "fn=5", "--drop",
+        "postcode", *champion, "--out", tmp_path / "again")  # fmt: skip
+    beside = json.loads(capsys.readouterr().out)["champion"]
+    assert beside["name"] == "model.json"
+    assert beside["more"][1] < beside["more"][0] < beside["more"][2]
+    assert "Your model model.json costs" in (tmp_path / "again" / "report.html").read_text()
     for words, sentence in (
         (["--monotone", "postcode=-"], "'postcode' is left out"),
         (["--monotone", "income"], "write COLUMN=+ or COLUMN=-"),
         (["--forbid", "age"], "COLUMN:COLUMN"),
-        (["--champion", "mine.joblib"], "mine.joblib"),
+        (["--champion", "mine.joblib"], "a pickle runs its author's code"),
     ):
         run("fit", data, "--target", "default", "--positive", "bad", "--drop", "postcode",
             "--out", tmp_path / "n", *words, fails=True)  # fmt: skip

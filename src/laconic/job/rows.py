@@ -135,6 +135,12 @@ def _champion(beside: Beside, rows: Labelled, positive: str | None) -> tuple[str
         return None
     classes = np.unique(rows.label)
     if beside.champion is not None:
+        if beside.champion.suffix in (".joblib", ".pkl", ".pickle", ".skops"):
+            raise ValueError(
+                f"--champion {beside.champion}: a pickle runs its author's code when it is loaded, "
+                "and is never opened here; write its probabilities into a column and name that "
+                "with --champion-column, or give a model.json."
+            )
         model = load(beside.champion)
         if [str(own) for own in model.classes_] != classes.tolist():
             raise ValueError(
