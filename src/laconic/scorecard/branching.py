@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.progress import Deadline, report_step
-from laconic.scorecard._numba import bounds_of_one_more, codes_of, search_points
-from laconic.scorecard._numba_nodes import relax_node
 from laconic.scorecard.problem import CardProblem
 from laconic.scorecard.tuning import (
     LATTICE_NODES,
@@ -46,6 +44,8 @@ def search_support(
     problem: CardProblem, support: Ints, best: float, gap: float
 ) -> tuple[Incumbent | None, float]:
     """The best card of a support if its loss is below ``best``, and a bound on all its cards."""
+    from laconic.scorecard._numba import search_points
+
     Z, c1, c0 = problem.cells(support)
     cover = np.zeros((len(problem.limits.cover), len(support)), dtype=np.bool_)
     for g, group in enumerate(problem.limits.cover):
@@ -145,6 +145,8 @@ class Proof:
     def _relax(
         self, state: State, w: Floats, b: float, target: float, steps: int = NODE_STEPS
     ) -> tuple[float, Floats, float]:
+        from laconic.scorecard._numba_nodes import relax_node
+
         room = self.problem.most_items - int((state == 1).sum())
         low = np.where(state < 0, 0.0, self._low)
         high = np.where(state < 0, 0.0, self._high)
@@ -239,6 +241,8 @@ class Proof:
 
     def _one_more(self, support: Ints, free: Ints, target: float) -> None:
         """Every item for the last place of a support."""
+        from laconic.scorecard._numba import bounds_of_one_more, codes_of
+
         problem, k = self.problem, len(support)
         order = np.concatenate([support, free])
         code = codes_of(problem.items, support, problem.items.shape[1])

@@ -16,7 +16,6 @@ from scipy.sparse import coo_matrix, csr_matrix, hstack, vstack
 
 from laconic._typing import Floats, Ints
 from laconic.core.progress import Deadline
-from laconic.scorecard._numba import least_cost
 from laconic.scorecard.branching import Incumbent
 from laconic.scorecard.problem import CardProblem
 from laconic.scorecard.tuning import MOST_PATTERNS
@@ -40,6 +39,8 @@ class CardCosts:
 
     def of_card(self, problem: CardProblem, points: Ints) -> tuple[float, int]:
         """Least cost of a card and the total from which on it says yes."""
+        from laconic.scorecard._numba import least_cost
+
         cost, threshold = least_cost(totals_of(problem, points), self.yes, self.no)
         return float(cost), int(threshold)
 

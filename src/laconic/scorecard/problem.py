@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.scorecard._numba import cells_of, codes_of, fit_multiplier
 
 
 @dataclass(frozen=True)
@@ -67,12 +66,16 @@ class CardProblem:
 
     def cells(self, support: Ints) -> tuple[Floats, Floats, Floats]:
         """The patterns of a few items: (cells, items), and the share of each class."""
+        from laconic.scorecard._numba import cells_of, codes_of
+
         code = codes_of(self.items, support, self.items.shape[1])
         found: tuple[Floats, Floats, Floats] = cells_of(code, self.pos, self.neg, len(support))
         return found
 
     def fitted(self, points: Ints) -> tuple[float, float, float]:
         """Loss, multiplier and offset of a card, (items,) whole points."""
+        from laconic.scorecard._numba import fit_multiplier
+
         support = np.flatnonzero(points)
         Z, c1, c0 = self.cells(support)
         totals = Z @ points[support].astype(np.float64)

@@ -10,7 +10,6 @@ from scipy.stats import beta
 from sklearn.isotonic import IsotonicRegression
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.scorecard._numba import fit_multiplier
 from laconic.scorecard.tuning import INTERVAL
 
 
@@ -54,6 +53,8 @@ def log_odds_table(seen: Seen, method: str, most: float) -> Floats:
 
     Isotonic steps stay half a row away from 0 and 1.
     """
+    from laconic.scorecard._numba import fit_multiplier
+
     here = seen.pos + seen.neg > 0
     totals, weight = seen.totals[here].astype(float), (seen.pos + seen.neg)[here]
     if method == "isotonic":

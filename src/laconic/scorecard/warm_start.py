@@ -6,7 +6,6 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.progress import Deadline
-from laconic.scorecard._numba import bounds_of_one_more, codes_of, relax_cells
 from laconic.scorecard.branching import Incumbent, search_support
 from laconic.scorecard.problem import CardProblem
 from laconic.scorecard.tuning import BEAM, GROWN, POLISHED
@@ -54,6 +53,8 @@ def can_grow(problem: CardProblem, support: Support) -> Ints:
 
 def grown_values(problem: CardProblem, support: Support, candidates: Ints) -> Floats:
     """The relaxed loss of the support with each candidate."""
+    from laconic.scorecard._numba import bounds_of_one_more, codes_of
+
     own = np.array(support, dtype=np.int64)
     order = np.concatenate([own, candidates])
     code = codes_of(problem.items, own, problem.items.shape[1])
@@ -89,6 +90,8 @@ def beam(problem: CardProblem, deadline: Deadline) -> dict[Support, float]:
 
 def _steepest(problem: CardProblem, support: Support, candidates: Ints) -> Ints:
     """The candidates whose first step lowers the loss most, uncovered groups first."""
+    from laconic.scorecard._numba import codes_of, relax_cells
+
     own = np.array(support, dtype=np.int64)
     code = codes_of(problem.items, own, problem.items.shape[1])
     Z, c1, c0 = problem.cells(own)
