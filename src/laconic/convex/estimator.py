@@ -31,6 +31,7 @@ from laconic.core.protocol import ScoreLoss
 from laconic.core.solution import Solution
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource
+from laconic.kernel.form import KernelForm, KernelScore
 from laconic.linear.fit import ScanTask, fit_scanned
 from laconic.linear.form import LinearScore
 
@@ -286,8 +287,22 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
         table = self._read_rows(X)
         if not hasattr(self, "score_form_"):
             return self.linear_form_.proba(table)
+        if self._columns is None:
+            return self.kernel_form_.proba(table)
         odds = (self._kernel_scores(numbers_of(table)) + self._cut) * self._scale
         return probabilities(odds, self._link)
+
+    @property
+    def kernel_form_(self) -> KernelForm:
+        """A kernel model of log-odds as its support examples, for a model file."""
+        check_is_fitted(self, "score_form_")
+        _has_probabilities(self)
+        own, times = self.score_form_, self._scale
+        intercept = (self.intercept_ + self._cut) * times
+        labels = tuple(self.classes_)
+        return KernelForm(
+            KernelScore(labels, own.kernel, own.vectors, own.coef * times, intercept, self._link)
+        )
 
     @property
     def _scale(self) -> float:

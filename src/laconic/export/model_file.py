@@ -33,9 +33,11 @@ from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.promises import guaranteed_from_dict
 from laconic.decide.reference import Reference, adopting, decisions_of
 from laconic.export.atomic import write_atomically
+from laconic.kernel.form import KernelForm
 from laconic.kernel.rank_kernel import RankedKernel
 from laconic.linear.form import LinearScore
 from laconic.minimax.form import ProfileForm
+from laconic.votes.form import VoteForm
 
 __all__ = ["ModelFileError", "adopt", "load", "read_content", "save", "write_atomically"]
 
@@ -69,8 +71,10 @@ _OPTIONAL: dict[str, type | tuple[type, ...]] = {
 _FORMS: dict[str, Any] = {
     "additive": AdditiveScore,
     "linear": LinearScore,
+    "kernel-columns": KernelForm,
     "ranked-kernel": RankedKernel,
     "profile-rule": ProfileForm,
+    "vote": VoteForm,
 }
 
 
@@ -238,7 +242,10 @@ def _strict_json(text: str) -> Any:
 
 def saved_form(model: Any) -> Form:
     """The form that a fitted classifier predicts through."""
-    for name in ("linear_form_", "ranked_form_", "profile_form_", "forest_form_", "form_"):
+    for name in (
+        "kernel_form_", "linear_form_", "ranked_form_", "profile_form_", "forest_form_",
+        "vote_form_", "form_",
+    ):  # fmt: skip
         form = getattr(model, name, None)
         if form is not None:
             return form  # type: ignore[no-any-return]
@@ -273,7 +280,8 @@ def _certificates(model: Any) -> dict[str, float]:
     found = {}
     for name in names:
         value = getattr(model, name, None)
-        if value is not None and np.size(value) == 1 and math.isfinite(np.max(value)):
+        # of several votes, one for each class, the worst
+        if value is not None and np.size(value) and math.isfinite(np.max(value)):
             found[name.rstrip("_")] = float(np.max(value))
     return found
 
@@ -469,7 +477,7 @@ def _try_out(model: FormClassifier) -> None:
         if model.form_.coef.shape[1] != len(schema.names):
             raise ValueError("the coefficients do not match the columns")
         return
-    if isinstance(model.form_, ProfileForm):
+    if isinstance(model.form_, ProfileForm | VoteForm | KernelForm):
         model.form_.check_columns(schema)
         return
     columns = [

@@ -235,6 +235,7 @@ def _additive_form(inner: Any) -> tuple[AdditiveScore, tuple[float, float] | Non
         raise NotExportableError("The model has two decision layers; export the inner one.")
     try:
         form = getattr(inner, "linear_form_", None)
+        form = getattr(inner, "forest_form_", None) if form is None else form
         form = getattr(inner, "form_", None) if form is None else form
     except ValueError as error:  # the model says itself why it has none
         raise NotExportableError(f"{name} cannot be exported: {error}") from error

@@ -47,13 +47,23 @@ class TermWriter:
         c = int(term.column[t])
         if c < 0:
             return self.dialect.float(float(term.values[t, k]))
-        rank = self._on_axis(
-            term.axes[c], term.columns[c], lambda slot: str(int(term.ranks[c][slot]))
-        )
         left = self._node(term, k, int(term.left[t])).replace("\0", "\0  ")
         right = self._node(term, k, int(term.right[t])).replace("\0", "\0  ")
-        rank = rank.replace("\0", "\0  ")
-        return f"CASE\0  WHEN {rank} <= {int(term.threshold[t])} THEN {left}\0  ELSE {right}\0END"
+        goes_left = self._goes_left(term, c, int(term.threshold[t]))
+        return f"CASE\0  WHEN {goes_left} THEN {left}\0  ELSE {right}\0END"
+
+    def _goes_left(self, term: RulesTerm, c: int, threshold: int) -> str:
+        """The condition of a node; a comparison with NULL is not true."""
+        axis, name, ranks = term.axes[c], term.columns[c], term.ranks[c]
+        left = ranks <= threshold
+        if isinstance(axis, IntervalAxis) and not axis.specials:
+            numbers, n = left[: len(axis.bounds) + 1], int(left[: len(axis.bounds) + 1].sum())
+            if 0 < n < len(numbers) and numbers[:n].all():
+                x = self.cell[name]
+                below = f"{x} <= {self.dialect.float(float(axis.bounds[n - 1]))}"
+                return f"({x} IS NULL OR {below})" if left[axis.missing] else below
+        rank = self._on_axis(axis, name, lambda slot: str(int(ranks[slot])))
+        return f"{rank} <= {threshold}".replace("\0", "\0  ")
 
     def _line(self, term: LineTerm, k: int) -> str:
         assert term.missing is not None

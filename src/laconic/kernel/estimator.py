@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
 from laconic.core.contract import (
@@ -19,7 +20,7 @@ from laconic.core.contract import (
 from laconic.core.gray_zone import CURVED, ON_KINK, TruncatedLogistic
 from laconic.core.links import Link, probabilities
 from laconic.kernel.fit import KernelProblem, fit_landmarks, fit_rows
-from laconic.kernel.form import KernelScore
+from laconic.kernel.form import KernelForm, KernelScore
 from laconic.kernel.kernels import parzen_bandwidth
 from laconic.linear.form import numbers
 from laconic.linear.zone import ZoneDecisions, binary_loss
@@ -262,6 +263,12 @@ class GrayZoneKernelClassifier(ZoneDecisions):
             matrix = matrix[:, self._columns]
         scores = self.score_form_.score(matrix)
         return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @property
+    def kernel_form_(self) -> KernelForm:
+        """The model as its support examples, for a model file."""
+        check_is_fitted(self, "score_form_")
+        return KernelForm(self.score_form_, None if self.proba == "sigmoid" else self._zone_ends())
 
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class; with more than two, sigmoids divided by their sum."""

@@ -10,8 +10,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from laconic._typing import Floats
+from laconic.core.contract import numbers_of
 from laconic.core.forms import plain_label
 from laconic.core.links import Link, n_scores_of, probabilities
+from laconic.data.tables.columns import Schema, Table
 from laconic.kernel.kernels import Kernel
 
 
@@ -35,7 +37,10 @@ class KernelScore:
     link: Link = "logit"
 
     def __post_init__(self) -> None:
-        coef = np.atleast_2d(np.asarray(self.coef, dtype=np.float64))
+        # one memory order: the bytes of a product depend on it
+        coef = np.ascontiguousarray(np.atleast_2d(np.asarray(self.coef, dtype=np.float64)))
+        if isinstance(self.vectors, np.ndarray):
+            object.__setattr__(self, "vectors", np.ascontiguousarray(self.vectors))
         intercept = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
         if len(coef) != len(intercept):
             raise ValueError(f"{len(coef)} rows of coef for {len(intercept)} intercepts.")
@@ -110,3 +115,52 @@ class KernelScore:
         return isinstance(other, KernelScore) and self.to_dict() == other.to_dict()
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """A kernel score of all columns in their order; ``clip`` bounds the probabilities.
+
+    >>> score = KernelScore((0, 1), Kernel("linear"), np.eye(2), np.array([[1.0, -1.0]]), [0.0])
+    >>> table = Table(("a", "b"), ("numeric",) * 2, (None,) * 2, matrix=np.array([[3.0, 3.0]]))
+    >>> KernelForm(score).proba(table).tolist()
+    [[0.5, 0.5]]
+    """
+
+    score: KernelScore
+    clip: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.clip is not None and not 0.0 <= self.clip[0] <= self.clip[1] <= 1.0:
+            raise ValueError(f"clip must be two probabilities in order, got {self.clip}.")
+        if self.clip is not None and len(self.classes) != 2:
+            raise ValueError("clip bounds the probability of the last of two classes.")
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        return self.score.classes
+
+    def proba(self, table: Table) -> Floats:
+        """(rows, classes)."""
+        found = self.score.proba(numbers_of(table))
+        if self.clip is None:
+            return found
+        p = np.clip(found[:, 1], *self.clip)
+        return np.column_stack([1.0 - p, p])
+
+    def check_columns(self, schema: Schema) -> None:
+        """Refuse support examples of other columns."""
+        texts = any(kind == "categorical" for kind in schema.kinds)
+        if texts or self.score.vectors.shape[1] != len(schema.names):
+            raise ValueError("the support examples do not match the columns")
+
+    def to_dict(self) -> dict[str, Any]:
+        score = self.score.to_dict()
+        clip = None if self.clip is None else list(self.clip)
+        return {"form": "kernel-columns", "classes": score["classes"], "score": score, "clip": clip}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> KernelForm:
+        clip = data["clip"]
+        score = KernelScore.from_dict(data["score"])
+        return cls(score, None if clip is None else (float(clip[0]), float(clip[1])))

@@ -8,10 +8,10 @@ what :mod:`laconic.papers.votes.form` gives on other halves; beside mean and spr
 percentile among them, (halves below + half of the ties + 1/2)/(halves + 1): a claim that it lies
 between 5 and 95 %. Of fewer than ten halves none can lie outside.
 
-Draws: 20 halves, on kernels 10 of sets of more than 500 training rows and 5 of cmc and yeast; 45
-pairs of digits from 300 training rows; 3 halves of the Android sample; 400 samples for the
-PAC-Bayes theorem. A quick run takes 3 halves on stumps, 2 halves of sets of up to 250 training rows
-on kernels, 4 pairs of digits.
+Draws: 10 halves on stumps; on kernels 5, 3 of sets of more than 250 training rows and 2 of more
+than 500; 45 pairs of digits from 200 training rows; 3 halves of the Android sample; 400 samples
+for the PAC-Bayes theorem. A quick run takes 3 halves on stumps, 2 halves of sets of up to 250
+training rows on kernels, 4 pairs of digits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ TRAINING_ROWS = {
     "titanic": 1101, "wine": 89, "yeast": 742, "zoo": 51,
 }  # fmt: skip
 """Half of the rows of each set: ceil(N/2), the columns of MinCq in Table 3."""
-SLOW = ("cmc", "yeast")
 FIGURE_SETS = ("australian", "breast", "credit", "ecoli", "glass", "heart", "ionosphere", "pima")
 ALIKE = 0.005
 """What "performant" is read as: at most half a point of risk above the rival."""
@@ -61,10 +60,10 @@ def n_halves(draws: Draws, kind: str, name: str) -> int:
     """How many halves of a set a run takes."""
     rows = TRAINING_ROWS[name]
     if kind == STUMPS:
-        return 3 if draws.quick else 20
+        return 3 if draws.quick else 10
     if draws.quick:
         return 2 if rows <= 250 else 0
-    return 20 if rows <= 500 else 5 if name in SLOW else 10
+    return 5 if rows <= 250 else 3 if rows <= 500 else 2
 
 
 def column(draws: Draws, kind: str, name: str, method: str, place: int) -> Floats:
@@ -153,7 +152,7 @@ VOTE_NUMBERS: dict[str, Callable[[Floats], float]] = {
 
 def _pairs(draws: Draws) -> list[dict[str, float]]:
     every = list(combinations(range(10), 2))
-    asked, rows = (every[::12], 150) if draws.quick else (every, 300)
+    asked, rows = (every[::12], 150) if draws.quick else (every, 200)
     return draws.each(digits, [(*pair, rows) for pair in asked])
 
 
@@ -304,7 +303,7 @@ def _program_cells() -> Iterator[Row]:
 
 def _digit_cells() -> Iterator[Row]:
     protocol = (
-        "pairs of digits, 300 training rows each, the test file; widths and C by three folds; "
+        "pairs of digits, 200 training rows each, the test file; widths and C by three folds; "
         "AdaBoost of 100 rounds"
     )
     place = "Figure 2"

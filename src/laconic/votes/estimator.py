@@ -35,7 +35,7 @@ from laconic.votes.fit import (
     fit_tandem,
     trust_of,
 )
-from laconic.votes.form import forest_form, vote_form
+from laconic.votes.form import VoteForm, forest_form, vote_form
 from laconic.votes.problem import Program
 from laconic.votes.programs import BoxProgram, MomentProgram
 from laconic.votes.voters.base import OutOfBagVoters, PreparedVoters
@@ -203,6 +203,12 @@ class VoteClassifier(TableClassifier):
         """A vote of trees as a sum of trees, for the model file; None for other voters."""
         check_is_fitted(self, "votes_")
         return forest_form(self.votes_, self.schema_, self.classes_)
+
+    @property
+    def vote_form_(self) -> VoteForm | None:
+        """A vote of kernels or scores, for the model file; None for other voters."""
+        check_is_fitted(self, "votes_")
+        return VoteForm.of(self.votes_, self.classes_)
 
     @property
     def form_(self) -> AdditiveScore:

@@ -1,8 +1,9 @@
-"""The fitted form of a vote of stumps: one table for each column; and of trees, one term each."""
+"""Fitted forms of votes: one table a column of stumps, one term a tree, the voters of others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,133 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats
 from laconic.core.forms import AdditiveScore, RulesTerm, SlotTerm, Term, plain_label
+from laconic.core.links import probabilities, rounded_votes
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
-from laconic.data.tables.columns import Schema
+from laconic.data.tables.columns import Schema, Table
 from laconic.votes.fit import FittedVote, calibration_of, trust_of
 from laconic.votes.voters.forest import PickedTrees
+from laconic.votes.voters.given import PickedScores
+from laconic.votes.voters.kernels import PickedKernels
 from laconic.votes.voters.stumps import PickedStumps, Stump
+
+_KINDS: dict[str, Any] = {"kernels": PickedKernels, "scores": PickedScores}
+
+
+@dataclass(frozen=True)
+class WeightedVoters:
+    """One vote: voters and their weights; ``trust`` is a factor close to one that breaks ties."""
+
+    voters: Any
+    weights: Floats
+    trust: float
+
+    def scores(self, table: Table) -> Floats:
+        """Σ q_j h_j(x), in [-1, 1], times the trust."""
+        # summed voter by voter, so that a row's score does not depend on its batch
+        votes = self.voters.votes(table, None)
+        total = np.zeros(len(votes))
+        for k, weight in enumerate(self.weights):
+            total += weight * votes[:, k]
+        return np.asarray(rounded_votes(total) * self.trust)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "weights": self.weights.tolist(),
+            "trust": float(self.trust),
+            "voters": self.voters.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> WeightedVoters:
+        kind = data["voters"]["kind"]
+        if kind not in _KINDS:
+            raise ValueError(f"unknown voters {kind!r}")
+        voters = _KINDS[kind].from_dict(data["voters"])
+        weights = np.array(data["weights"], dtype=np.float64)
+        if weights.shape != (len(voters),) or not (weights >= 0.0).all():
+            raise ValueError("A vote has a weight that is not negative for each voter.")
+        # the weights of a vote sum to one, those of a quasi-uniform one to less
+        if not weights.sum() <= 1.0 + 1e-9 or not 0.0 < float(data["trust"]) <= 1.0:
+            raise ValueError(
+                "The weights of a vote must sum to one at most, its trust be in (0, 1]."
+            )
+        return cls(voters, weights, float(data["trust"]))
+
+
+@dataclass(frozen=True)
+class VoteForm:
+    """Votes of kernels or scores: one for two classes, one a class for more.
+
+    ``to_dict`` holds numbers and texts only, and ``from_dict`` gives the same bits back, through
+    JSON too; every field is checked there.
+
+    >>> voters = PickedScores(("expert",), (1.0,))
+    >>> form = VoteForm(("no", "yes"), (WeightedVoters(voters, np.array([1.0]), 1.0),))
+    >>> table = Table(("expert",), ("numeric",), (None,), matrix=np.array([[0.5], [-1.0]]))
+    >>> form.proba(table).tolist()
+    [[0.25, 0.75], [1.0, 0.0]]
+    >>> VoteForm.from_dict(form.to_dict()).to_dict() == form.to_dict()
+    True
+    """
+
+    classes: tuple[Any, ...]
+    votes: tuple[WeightedVoters, ...]
+    calibration: tuple[tuple[float, float], ...] | None = None
+
+    def __post_init__(self) -> None:
+        expected = 1 if len(self.classes) == 2 else len(self.classes)
+        if len(self.classes) < 2 or len(self.votes) != expected:
+            raise ValueError(f"{len(self.classes)} classes need {expected} votes.")
+        lines = self.calibration
+        if lines is not None and (
+            np.shape(lines) != (expected, 2) or not np.isfinite(np.array(lines)).all()
+        ):
+            raise ValueError("calibration needs a finite slope and intercept for each vote.")
+
+    @staticmethod
+    def of(votes: Sequence[FittedVote], classes: NDArray[Any]) -> VoteForm | None:
+        """The form of fitted votes; None where their voters have another, or none."""
+        if not isinstance(votes[0].voters, PickedKernels | PickedScores):
+            return None
+        parts = zip(votes, trust_of(votes).tolist(), strict=True)
+        return VoteForm(
+            tuple(plain_label(c) for c in classes),
+            tuple(WeightedVoters(vote.voters, vote.weights, trust) for vote, trust in parts),
+            calibration_of(votes),
+        )
+
+    def score(self, table: Table) -> Floats:
+        """(rows, votes)."""
+        return np.column_stack([vote.scores(table) for vote in self.votes])
+
+    def proba(self, table: Table) -> Floats:
+        """(rows, classes)."""
+        return probabilities(self.score(table), "vote", calibration=self.calibration)
+
+    def check_columns(self, schema: Schema) -> None:
+        """Refuse votes that do not read these columns."""
+        if not all(vote.voters.reads(schema) for vote in self.votes):
+            raise ValueError("the voters do not match the columns")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers, texts, lists: ``json.dumps`` keeps every bit."""
+        return {
+            "form": "vote",
+            "classes": list(self.classes),
+            "votes": [vote.to_dict() for vote in self.votes],
+            "calibration": self.calibration and [list(line) for line in self.calibration],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> VoteForm:
+        if data.get("form") != "vote":
+            raise ValueError(f"Expected a vote, got {data.get('form')!r}.")
+        lines = data["calibration"]
+        return cls(
+            tuple(data["classes"]),
+            tuple(WeightedVoters.from_dict(vote) for vote in data["votes"]),
+            None if lines is None else tuple((float(a), float(b)) for a, b in lines),
+        )
 
 
 class NoFormError(ValueError):

@@ -11,7 +11,7 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training
 from laconic.data.row_keys import place_keys, row_keys
-from laconic.data.tables.columns import Table
+from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import shown
 from laconic.votes.columns import Columns
 from laconic.votes.voters.order import in_order
@@ -162,6 +162,12 @@ def distinct_rows(table: Table, weight: Floats, y: Ints | None = None) -> Distin
         pair = place * (int(y.max()) + 1) + y
         _, first, place = np.unique(pair, return_index=True, return_inverse=True)
     return DistinctRows(first, place, np.bincount(place, weight).astype(np.float64))
+
+
+def reads_numbers(schema: Schema, names: Sequence[str]) -> bool:
+    """Whether these are columns of numbers."""
+    known = dict(zip(schema.names, schema.kinds, strict=True))
+    return all(known.get(name, "categorical") != "categorical" for name in names)
 
 
 def needs_numbers(table: Table, who: str, names: Sequence[str] | None = None) -> Floats:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.data.tables.columns import Table
+from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import shown
 from laconic.votes.columns import DenseColumns
-from laconic.votes.voters.base import JointErrors, PreparedVoters, Voters, needs_numbers
+from laconic.votes.voters.base import (
+    JointErrors,
+    PreparedVoters,
+    Voters,
+    needs_numbers,
+    reads_numbers,
+)
 from laconic.votes.voters.forest import joint_errors
 
 
@@ -71,6 +77,19 @@ class PickedScores:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": "scores", "columns": list(self.names), "signs": list(self.signs)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PickedScores:
+        found = cls(tuple(data["columns"]), tuple(float(sign) for sign in data["signs"]))
+        if len(found.signs) != len(found.names) or not set(found.signs) <= {-1.0, 1.0}:
+            raise ValueError("A vote of scores has a side, 1 or -1, for each column.")
+        return found
+
+    def reads(self, schema: Schema) -> bool:
+        return reads_numbers(schema, self.names)
 
 
 def _sided(names: Sequence[str], signs: Sequence[float]) -> list[str]:

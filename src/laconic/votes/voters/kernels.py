@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -11,10 +11,15 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training
-from laconic.data.tables.columns import Table
+from laconic.data.tables.columns import Schema, Table
 from laconic.votes.columns import DenseColumns
 from laconic.votes.tuning import WIDTHS
-from laconic.votes.voters.base import PreparedVoters, distinct_rows, needs_numbers
+from laconic.votes.voters.base import (
+    PreparedVoters,
+    distinct_rows,
+    needs_numbers,
+    reads_numbers,
+)
 
 _KERNELS = ("rbf", "linear", "poly")
 
@@ -132,6 +137,32 @@ class KernelMap:
     centre: Floats
     spread: Floats
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "columns": list(self.names),
+            "kernel": self.kernel,
+            "gamma": float(self.gamma),
+            "degree": int(self.degree),
+            "coef0": float(self.coef0),
+            "centre": self.centre.tolist(),
+            "spread": self.spread.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> KernelMap:
+        names = tuple(data["columns"])
+        centre, spread = (np.array(data[part], dtype=np.float64) for part in ("centre", "spread"))
+        gamma, degree, coef0 = float(data["gamma"]), int(data["degree"]), float(data["coef0"])
+        if data["kernel"] not in _KERNELS or not (np.isfinite(gamma) and gamma > 0.0):
+            raise ValueError("A vote of kernels needs a known kernel and a positive gamma.")
+        if degree < 1 or not (np.isfinite(coef0) and coef0 >= 0.0):
+            raise ValueError("A vote of kernels needs a degree of at least 1 and coef0 >= 0.")
+        if not len(names) or centre.shape != (len(names),) or spread.shape != (len(names),):
+            raise ValueError("A vote of kernels needs a centre and a spread for each column.")
+        if not np.isfinite(centre).all() or not (np.isfinite(spread) & (spread > 0.0)).all():
+            raise ValueError("Centres must be finite, spreads positive and finite.")
+        return cls(names, str(data["kernel"]), gamma, degree, coef0, centre, spread)
+
     def standardise(self, X: Floats) -> Floats:
         return X / self.spread - self.centre / self.spread
 
@@ -191,6 +222,36 @@ class PickedKernels:
 
     def __len__(self) -> int:
         return len(self.signs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A constant voter has no centre."""
+        constant = np.isnan(self.centres[:, 0])
+        return {
+            "kind": "kernels",
+            **self.map.to_dict(),
+            "centres": [
+                None if gone else centre.tolist()
+                for gone, centre in zip(constant, self.centres, strict=True)
+            ],
+            "signs": self.signs.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PickedKernels:
+        map_ = KernelMap.from_dict(data)
+        nowhere = [np.nan] * len(map_.names)
+        rows = [nowhere if centre is None else centre for centre in data["centres"]]
+        centres = np.array(rows, dtype=np.float64).reshape(len(rows), len(map_.names))
+        known = np.array([centre is not None for centre in data["centres"]], dtype=bool)
+        signs = np.array(data["signs"], dtype=np.float64)
+        if not np.isfinite(centres[known]).all() or signs.shape != (len(centres),):
+            raise ValueError("Centres of a vote must be finite, with a side for each.")
+        if not np.isin(signs, (-1.0, 1.0)).all():
+            raise ValueError("Sides of a vote must be 1 or -1.")
+        return cls(map_, centres, signs)
+
+    def reads(self, schema: Schema) -> bool:
+        return reads_numbers(schema, self.map.names)
 
 
 class PreparedWidths(PreparedVoters):

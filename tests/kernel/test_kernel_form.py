@@ -1,0 +1,67 @@
+"""The model file of a kernel classifier: the same bytes again."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from laconic import ConvexRiskClassifier, load, save
+from laconic.data.tables.columns import Schema
+from laconic.kernel import GrayZoneKernelClassifier
+from laconic.kernel.form import KernelForm
+
+MODELS = {
+    "zone": GrayZoneKernelClassifier(zone=(0.3, 0.7)),
+    "clipped": GrayZoneKernelClassifier(zone=(0.3, 0.7), proba="clip"),
+    "landmarks": GrayZoneKernelClassifier(landmarks=5, random_state=0),
+    "logistic": ConvexRiskClassifier(kernel="rbf"),
+    "gray zone": ConvexRiskClassifier(loss="gray_zone", zone=(0.2, 0.6), kernel="poly"),
+    "exponential": ConvexRiskClassifier(loss="exponential", kernel="linear", C=0.1),
+}
+
+
+def rows(n_classes):
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame(draw.normal(size=(90, 3)), columns=["c", "a", "b"])
+    score = frame["a"] + frame["b"] ** 2 + 0.5 * draw.normal(size=90)
+    cuts = np.quantile(score, np.arange(1, n_classes) / n_classes)
+    return frame, np.array(["x", "y", "z"])[np.digitize(score, cuts)]
+
+
+@pytest.mark.parametrize(
+    ("name", "n_classes"),
+    [(name, n) for name in MODELS for n in (2, 3) if (name, n) != ("clipped", 3)],
+)
+def test_a_saved_kernel_model_predicts_the_same_bytes(name, n_classes, tmp_path):
+    X, y = rows(n_classes)
+    model = MODELS[name].fit(X, y)
+    save(model, tmp_path / "kernel.json")
+    loaded = load(tmp_path / "kernel.json")
+    fresh = pd.concat([X.iloc[::-1], 2.0 * X], ignore_index=True)[["b", "c", "a"]]
+    assert loaded.predict_proba(fresh).tobytes() == model.predict_proba(fresh).tobytes()
+    if n_classes == 2:
+        assert (loaded.predict(fresh) == model.predict(fresh)).all()
+
+
+def test_files_that_do_not_fit_their_columns_are_refused():
+    X, y = rows(2)
+    form = MODELS["clipped"].fit(X, y).kernel_form_
+    data = json.loads(json.dumps(form.to_dict()))
+    assert KernelForm.from_dict(data).to_dict() == data
+    with pytest.raises(ValueError, match="columns"):
+        form.check_columns(Schema.learn(X[["a"]]).schema)
+    for clip in ([0.7, 0.3], [0.3, 1.7]):
+        with pytest.raises(ValueError, match="clip"):
+            KernelForm.from_dict({**data, "clip": clip})
+
+
+def test_a_precomputed_kernel_is_refused_in_words(tmp_path):
+    X, y = rows(2)
+    K = X.to_numpy() @ X.to_numpy().T
+    model = ConvexRiskClassifier(kernel="precomputed").fit(K, y)
+    with pytest.raises(ValueError, match="precomputed kernel has no vectors"):
+        save(model, tmp_path / "kernel.json")
+    assert not (tmp_path / "kernel.json").exists()
