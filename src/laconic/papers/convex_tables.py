@@ -55,7 +55,7 @@ WORST: dict[str, Callable[[list[float]], float]] = {
 
 def seeds(draws: Draws) -> range:
     """The seeds of the random tables."""
-    return range(draws.seed, draws.seed + (4 if draws.quick else 30))
+    return range(draws.seed, draws.seed + draws.count(30, 4))
 
 
 def number(
@@ -109,7 +109,7 @@ def wrong_scores(draws: Draws, *, loss: str) -> Measured:
 
 def theorem(draws: Draws, *, loss: str, key: str) -> Measured:
     """The largest number over all distributions."""
-    parts = range(draws.seed, draws.seed + (2 if draws.quick else 20))
+    parts = range(draws.seed, draws.seed + draws.count(20, 2))
     every = draws.each(theorem_draw, [(loss, seed, 1000) for seed in parts])
     return Measured.exact(max(own[key] for own in every))
 

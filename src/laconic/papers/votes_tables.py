@@ -60,10 +60,8 @@ def n_halves(draws: Draws, kind: str, name: str) -> int:
     """How many halves of a set a run takes."""
     rows = TRAINING_ROWS[name]
     if kind == STUMPS:
-        return 3 if draws.quick else 10
-    if draws.quick:
-        return 2 if rows <= 250 else 0
-    return 5 if rows <= 250 else 3 if rows <= 500 else 2
+        return draws.count(10, 3)
+    return draws.count(5 if rows <= 250 else 3 if rows <= 500 else 2, 2 if rows <= 250 else 0)
 
 
 def column(draws: Draws, kind: str, name: str, method: str, place: int) -> Floats:
@@ -129,7 +127,7 @@ def _votes(draws: Draws, seed: int) -> Floats:
 
 
 def _seeds(draws: Draws) -> range:
-    return range(draws.seed, draws.seed + (2 if draws.quick else 10))
+    return range(draws.seed, draws.seed + draws.count(10, 2))
 
 
 def figure_1(draws: Draws, *, what: str) -> Measured:
@@ -173,7 +171,7 @@ def digits_wins(draws: Draws, *, method: str, other: str) -> Measured:
 
 
 def _curves(draws: Draws) -> list[dict[str, list[float]]]:
-    seeds = range(draws.seed, draws.seed + (2 if draws.quick else 3))
+    seeds = range(draws.seed, draws.seed + draws.count(3, 2))
     rows = 4_000 if draws.quick else 20_000
     return draws.each(android, [(seed, rows, 100) for seed in seeds])
 
@@ -193,7 +191,7 @@ def identity(draws: Draws, *, what: str) -> Measured:
 
 def theorem(draws: Draws, *, what: str) -> Measured:
     """Share of samples in which the bound fails, or the mean bound or risk."""
-    seeds = range(draws.seed, draws.seed + (40 if draws.quick else 400))
+    seeds = range(draws.seed, draws.seed + draws.count(400, 40))
     every = [own[what] for own in draws.each(bound_draw, [(seed, 5000) for seed in seeds])]
     return Measured.exact(float(np.mean(every))) if what == "violated" else Measured.of(every)
 
