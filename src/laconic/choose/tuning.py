@@ -82,8 +82,9 @@ committees that judge it honestly take long."""
 DRAWS = 200
 """Times that the held-out rows are drawn again: the ends of a 90 % interval are steady at 200."""
 
-WIDER = 1.0
-"""Factor of the interval around the reported cost (`python -m benchmarks reported`)."""
+WIDER = 1.4
+"""Factor of the interval around the reported cost: without it 76 % of 80 generated problems were
+covered instead of 90 % (`python -m benchmarks reported`)."""
 
 SHARE_FOR_FIRST = 0.6
 """Part of the time for comparison that the first candidate may take before rows are left out."""
