@@ -72,6 +72,9 @@ def test_fraud_where_a_miss_costs_the_amount(tmp_path, capsys, draw):
     assert low < more < min(0.0, high)  # a random score is beaten
     assert [one["name"] for one in said["scenarios"]] == ["quiet"]
     assert said["scenarios"][0]["threshold"] == pytest.approx(1 / 21)
+    page = (tmp_path / "m" / "report.html").read_text(encoding="utf-8")
+    assert "The same model under other costs" in page
+    assert "Your model old score costs" in page
     model = tmp_path / "m" / "model.json"
     run("predict", model, data, "--key", "amount", "--out", tmp_path / "p.csv")
     found = predicted(tmp_path / "p.csv")

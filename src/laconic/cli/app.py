@@ -35,7 +35,6 @@ from laconic.cli.screen import (
     read_seconds,
     read_signs,
     refuse_for_scans,
-    scenario_lines,
     without_nan,
 )
 from laconic.cli.watch import adopt, watch
@@ -649,8 +648,6 @@ def _print_result(
     screen = console()
     screen.print(comparison_table(columns_of(done.model.comparison_)))
     screen.print(to_terminal(done.shown, language=options.language))
-    if done.shown.get("scenarios"):
-        screen.print(scenario_lines(done.shown["scenarios"], done.shown["positive"]))
     screen.print(f"positive class: {done.shown['positive']} (--positive changes it)", markup=False)
     screen.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
 

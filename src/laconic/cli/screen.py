@@ -100,28 +100,6 @@ def refuse_for_scans(asked: dict[str, Any]) -> None:
         raise ValueError(f"{given[0]} is for a table that is read into memory.")
 
 
-def scenario_lines(scenarios: list[dict[str, Any]], positive: str) -> Any:
-    """What the same model costs under other costs, on the rows held out."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    heads = ("scenario", "threshold", "cost", f"decided {positive}", "cost of the usual decisions")
-    shown = RichTable(title="The same model under other costs", box=None, pad_edge=False)
-    for head in heads:
-        shown.add_column(Text(head), justify="left" if head == "scenario" else "right")
-    for one in scenarios:
-        threshold = one["threshold"]
-        cells = [
-            one["name"],
-            "" if threshold is None else f"{threshold:.2%}",
-            f"{one['cost']:.4g}",
-            f"{one['decided']:.1%}",
-            f"{one['cost_of_usual']:.4g}",
-        ]
-        shown.add_row(*map(Text, cells))
-    return shown
-
-
 def read_priors(words: list[str] | None) -> dict[str, float]:
     found = {}
     for word in words or []:

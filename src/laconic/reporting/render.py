@@ -118,6 +118,7 @@ def _context(said: Sentences) -> dict[str, Any]:
         "what_if": what_if,
         "proofs": said.proofs(),
         "candidates": said.candidates(),
+        "scenarios": said.scenarios(),
         "map_drawn": drawn,
         "map_lead": _map_lead(said) if drawn else said.say("map_none", why=_why_not(said)),
         "counts": said.counts(),
@@ -212,6 +213,9 @@ def to_markdown(summary: dict[str, Any], *, title: str, language: str = "en") ->
     lines += ["", _inert(price)] if price else []
     rules = [[name, said.cost(cost)] for name, cost in said.rules()]
     lines += ["", f"## {w['h_play']}", "", *_markdown_table([w["t_rule"], w["t_cost"]], rules)]
+    other = said.scenarios()
+    if other is not None:
+        lines += ["", f"## {w['h_scenarios']}", "", *_markdown_table(other["heads"], other["rows"])]
     cards = [[card["label"], card["text"]] for card in said.cards()[1:] + said.measures()]
     lines += ["", *_markdown_table(["", ""], cards)]
     lines += ["", f"## {w['h_model']}", "", _inert(said.model_lead())]
@@ -281,6 +285,14 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
         if card["key"] in ("money", "caught", "precision"):
             note = f", {card['note']}" if card["note"] else ""
             lines.append(Text(f"{card['label']}{said.colon} {card['text']}{note}"))
+    other = said.scenarios()
+    if other is not None:
+        table = RichTable(title=w["h_scenarios"])
+        for place, head in enumerate(other["heads"]):
+            table.add_column(Text(head), justify="right" if place else "left")
+        for row in other["rows"]:
+            table.add_row(*map(Text, row))
+        lines.append(table)
     promises = [entry for entry in summary["certificates"] if entry["kind"] == "promise"]
     told = [said._proof(entry) for entry in promises]
     shown = [Text(f"{one['says']} {w['assumes']}{said.colon} {one['assumes']}") for one in told]

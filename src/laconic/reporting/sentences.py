@@ -134,6 +134,27 @@ class Sentences:
             )
         return text + self._beside_the_plain_one() + self._beside_the_champion()
 
+    def scenarios(self) -> dict[str, Any] | None:
+        """Heads and rows of the table of other costs, where the fit was given some."""
+        given = self.summary.get("scenarios")
+        if not given:
+            return None
+        words, numbers = self.words, self.numbers
+        name = clipped(self.summary["positive"], 30)
+        heads = [words["t_scenario"], words["t_threshold"], words["t_cost"]]
+        heads += [self.say("t_positive", name=name), words["t_usual"]]
+        rows = [
+            [
+                clipped(one["name"], 40),
+                "" if one["threshold"] is None else numbers.percent(one["threshold"]),
+                numbers.cost(one["cost"]),
+                numbers.percent(one["decided"]),
+                numbers.cost(one["cost_of_usual"]),
+            ]
+            for one in given
+        ]
+        return {"heads": heads, "rows": rows}
+
     def _beside_the_champion(self) -> str:
         """The model in use, by the rows that judge both or by the folds of the comparison."""
         found = self.summary.get("champion")
