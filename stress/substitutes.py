@@ -94,6 +94,13 @@ def substitute(name: str) -> type:
     return made
 
 
+def __getattr__(name: str) -> type:
+    """Worker processes find the classes of a pickle here."""
+    if name in OURS:
+        return substitute(name)
+    raise AttributeError(name)
+
+
 def install(names: list[str]) -> None:
     for module in FIRST:
         import_module(f"sklearn.{module}")

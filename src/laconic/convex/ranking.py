@@ -213,7 +213,7 @@ def _line_search(
 def _refuse_overflow(matrix: Any, weight: Floats, C: float) -> None:
     """Pairs weigh the product of their rows' weights: sums of squares must stay numbers."""
     size = float(abs(matrix).max()) if matrix.shape[0] * matrix.shape[1] else 0.0
-    if math.sqrt(C) * float(weight.sum()) * size > 1e100:
+    if math.sqrt(C) * float(weight.sum()) * size > 1e70:
         raise ValueError(
             f"sample_weight adds up to {float(weight.sum()):.3g} and X holds values up to "
             f"{size:.3g}, whose products overflow; rescale X, for instance with StandardScaler, "
