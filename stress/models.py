@@ -10,6 +10,7 @@ from laconic.bayes import SelectiveNaiveBayes
 from laconic.convex import ConvexRiskRegressor, KMeansK, PairwiseRanker, PrincipalMap
 from laconic.kernel import RankKernelClassifier
 from laconic.minimax import MinimaxPriorClassifier
+from laconic.scorecard import OptimalScorecardClassifier
 from laconic.votes import (
     CBBoostClassifier,
     CGBoostClassifier,
@@ -86,6 +87,7 @@ def _tables() -> list[Any]:
         MinimaxPriorClassifier(laconic.PlainLogisticRegression(), cv=2),
         laconic.SparseRulesClassifier(max_rules=20, cv=2, random_state=0),
         laconic.ScorecardClassifier(random_state=0),
+        OptimalScorecardClassifier(2, points=(-2, 2), max_cuts=2, max_candidates=8),
         laconic.ScorecardClassifier("lines", C=0.5),
         laconic.BlendedClassifier(
             [laconic.PlainLogisticRegression(), laconic.WeightedNaiveBayes(random_state=0)]

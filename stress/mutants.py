@@ -124,8 +124,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "decide/intervals", "tests/decide/test_intervals.py",
         ("return mean * max(1.0 - spread / 9.0 - z * math.sqrt(spread) / 3.0, 0.0) ** 3",
          "return mean * max(1.0 - spread / 9.0, 0.0) ** 3"),
-        ("return low, middle + math.hypot(dear_high - dearer, cheaper - cheap_low)",
-         "return low, middle"),
+        ("return a - b - reach(a - a_low, b_high - b), a - b + reach(a_high - a, b - b_low)",
+         "return a - b - reach(a - a_low, b_high - b), a - b"),
     ),
     *_of(
         "votes/criterion", "tests/votes/test_cbound.py tests/votes/test_pac_bayes.py",
