@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import chi2, nbinom
+from scipy.stats import f as fisher
+from scipy.stats import nbinom
 
 from laconic._typing import Floats, Mask
 from laconic.decide.reference import ColumnReference
@@ -110,7 +111,7 @@ def _common_p_value(
         inverse = np.linalg.pinv(whole, rcond=1e-10, hermitian=True)
         values = np.einsum("rb,bc,rc->r", away, inverse, away)
         best = int(values.argmin())
-        prior, least = region[best], float(values[best])
+        prior, least = region[best], min(least, float(values[best]))
         pull = inverse @ away[best]
         moved = [
             own + p / n * _covariance(old) @ pull
@@ -118,7 +119,13 @@ def _common_p_value(
         ]
         under = np.maximum(np.array(moved), 0.1 * f + 1e-9)
         under = under / under.sum(axis=1, keepdims=True)
-    return float(chi2.sf(least, len(s) - 1))
+    rank = len(s) - 1
+    # a variance that rests on few rows of a bin makes T larger, and its tail heavier: Hotelling's
+    # law, with the rows of each class's emptiest bin, by what the class adds to the variance
+    added = np.array([np.trace(inverse @ own) for own in parts]) / rank
+    fewest = 2.0 * np.maximum((f * rows[:, None]).min(axis=1), 1.0)
+    known = 1.0 / max(float((added**2 / fewest).sum()), 1e-9)
+    return float(fisher.sf(least / rank, rank, max(known, 1.0)))
 
 
 def _pooled(values: Floats, often: Mask) -> Floats:
