@@ -123,8 +123,8 @@ def cost_table(rows: Measured) -> dict[str, Any] | None:
     the row of that class in the cost matrix is multiplied: the rule itself, run on the measured
     rows.
     """
-    if not 2 < rows.n_classes <= MOST_CLASSES or rows.proba is None:
-        return None
+    if not 2 < rows.n_classes <= MOST_CLASSES or rows.proba is None or rows.by_row is not None:
+        return None  # counts do not say what rows with costs of their own cost
     steps = np.arange(-COST_STEPS, COST_STEPS + 1)
     counts = [
         [_counts_at(rows, k, math.exp(2 * STEP * step)) for step in steps.tolist()]
