@@ -82,9 +82,11 @@ class _Axes:
         self.panel = panel
         xs = [np.asarray(own.x, float) for own in panel.series]
         ys = [np.asarray(v, float) for own in panel.series for v in (own.y, own.high)]
-        if any(own.kind == "bars" for own in panel.series):
-            ys.append(np.zeros(1))
-        self.low_x, self.high_x = panel.x_range or _range(xs, 0.5 if panel.ticks else 0.0)
+        kinds = {own.kind for own in panel.series}
+        if "bars" in kinds:  # from 0, with room for the legend
+            ys += [np.zeros(1), 1.2 * np.concatenate([own.ravel() for own in ys])]
+        around = None if "points" in kinds else 0.0
+        self.low_x, self.high_x = panel.x_range or _range(xs, 0.5 if panel.ticks else around)
         self.low_y, self.high_y = panel.y_range or _range(ys, None)
 
     def x(self, values: ArrayLike) -> Floats:
@@ -122,8 +124,12 @@ class _Axes:
         if own.kind == "points":
             out = [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}"/>'
                    for a, b in zip(x, y, strict=True)]  # fmt: skip
-            return out + [_text(a + 5, b - 4, name)
-                          for a, b, name in zip(x, y, own.labels, strict=False)]  # fmt: skip
+            for a, b, name in zip(x, y, own.labels, strict=False):
+                right = a > WIDTH - 70  # there the label stands before its point
+                out.append(
+                    _text(a - 5 if right else a + 5, b - 4, name, "end" if right else "start")
+                )
+            return out
         if own.kind == "bars":
             many = [each for each in self.panel.series if each.kind == "bars"]
             wide = 0.8 * float(self.x(1.0) - self.x(0.0)) / len(many)
