@@ -70,8 +70,8 @@ def test_rows_of_a_group_are_drawn_together():
     y = np.tile([0, 1], 200)
     judge = Judge(y, np.ones(400), OperatingCondition(EVEN, np.array([0.5, 0.5])))
     choice = _choice(judge, errors[:, None])
-    alone, _ = reported(choice, errors, None, 0)
-    together, _ = reported(choice, errors, groups, 0)
+    alone, _ = reported(choice, errors, None, 0, wider=1.0)
+    together, _ = reported(choice, errors, groups, 0, wider=1.0)
     expected = np.sqrt(errors.var() / 20)
     assert together.error == pytest.approx(expected, rel=0.2)
     assert together.error > 3 * alone.error
