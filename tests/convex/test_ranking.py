@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import clarabel
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from scipy.special import expit
 from scipy.stats import kendalltau
 from sklearn import config_context
 from sklearn.base import is_classifier, is_regressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold, cross_validate
@@ -236,3 +239,15 @@ def test_it_says_what_it_is_and_takes_its_groups_by_routing():
     for fold, (train, _) in enumerate(GroupKFold(3).split(X, y, groups)):
         alone = PairwiseRanker().fit(X[train], y[train], groups=groups[train])
         np.testing.assert_array_equal(found["estimator"][fold].coef_, alone.coef_)
+
+
+def test_columns_of_very_different_size_are_ranked():
+    """Rounding made the diagonal of the Hessian negative: eigenvalues did not converge."""
+    draw = np.random.default_rng(19)
+    flag = draw.integers(0, 2, 40).astype(float)
+    X = np.column_stack([flag, np.exp(50 * draw.normal(size=40)), flag])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = PairwiseRanker().fit(X, draw.integers(0, 3, 40).astype(float))
+    assert np.isfinite(model.coef_).all()
+    assert model.duality_gap_ >= 0

@@ -158,7 +158,7 @@ def _direction(problem: _Problem, phi: PairLoss, point: _Point) -> Floats:
 
 def _scaled_solve(H: Floats, right: Floats) -> Floats:
     """Where rounding has hidden the identity beside columns of very different sizes."""
-    unit = 1.0 / np.sqrt(np.diagonal(H))
+    unit = 1.0 / np.sqrt(np.maximum(np.diagonal(H), 1.0))  # H is the identity and more
     values, vectors = np.linalg.eigh(unit[:, None] * H * unit)
     values = np.maximum(values, len(H) * np.finfo(float).eps * values[-1])
     return np.asarray(unit * (vectors @ ((vectors.T @ (unit * right)) / values)))
