@@ -8,7 +8,7 @@ import pytest
 from laconic.choose.candidates import Candidate
 from laconic.choose.comparison import Judge, OperatingCondition, Outcome
 from laconic.choose.page.pages import PageChoice
-from laconic.choose.reported import Estimate, of_all_rows, reported
+from laconic.choose.reported import reported
 
 EVEN = 1.0 - np.eye(2)
 
@@ -85,21 +85,3 @@ def test_a_rare_class_is_averaged_over_the_draws_that_have_it():
     choice = _choice(judge, costs[:, None])
     found, _ = reported(choice, costs, None, 0)
     assert found.value == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize("n_folds", [2, 5])
-def test_rows_that_folds_lack_are_made_up_for(n_folds):
-    """A mean of normal rows under squared loss: all three costs are known, and so is a fit's."""
-    n, draws = 20, 4000
-    y = np.random.default_rng(0).normal(size=(draws, n))
-    mean = y.mean(axis=1, keepdims=True)
-    folds = np.arange(n) % n_folds
-    held_out = np.empty_like(y)
-    for f in range(n_folds):
-        own = y[:, folds != f].mean(axis=1, keepdims=True)
-        held_out[:, folds == f] = (y[:, folds == f] - own) ** 2
-    told = Estimate(held_out.mean(), 0.0, held_out.mean(), held_out.mean())
-    true = 1.0 + (mean**2).mean()
-    found = of_all_rows(told, ((y - mean) ** 2).mean(), n_folds).value
-    assert told.value > 1.007 * true
-    assert found == pytest.approx(true, rel=0.005)

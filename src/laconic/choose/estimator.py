@@ -21,7 +21,7 @@ from laconic.choose.candidates import Candidate, Known, auto_candidates, read_ca
 from laconic.choose.committee import Committee
 from laconic.choose.comparison import Judge, OperatingCondition, Outcome, scenario_table
 from laconic.choose.race import Race, Rows
-from laconic.choose.reported import Estimate, of_all_rows
+from laconic.choose.reported import Estimate
 from laconic.choose.rule import Decided, Rule, decide
 from laconic.choose.tuning import CHOICE_ROWS, PAGE, TOLERANCE
 from laconic.core.compact import additive_form, model_size, variables_of
@@ -548,27 +548,12 @@ class LaconicClassifier(TableClassifier):
         self.estimator_ = model
         self.size_, self.n_variables_ = model_size(model), variables_of(model)
         self._publish_decisions(kept, race.judge.condition)
-        self.reported_cost_ = self._told(decided, race)
+        self.reported_cost_ = decided.cost
         self.price_of_readability_ = decided.price
         columns = race.judge.table(decided.listed, kept)
         columns["chosen"] = [out.name == kept.name for out in decided.listed]
         self._comparison = columns
         self._publish_scenarios(kept, race.judge)
-
-    def _told(self, decided: Decided, race: Race) -> Estimate:
-        """The reported cost; that of a page is corrected for the rows its folds did without.
-
-        Not where rows of a group or a time stand together: there a fit's own rows say nothing.
-        """
-        form, rows = additive_form(self.estimator_), race.rows
-        if decided.is_committee or form is None or form.link not in MEAN_LINKS:
-            return decided.cost
-        if rows.apart or not rows.exchangeable or len(rows.folds) < 2:
-            return decided.cost
-        proba = form.proba(rows.training.table)
-        own = replace(decided.kept, proba=proba, row_cost=np.full(rows.n_rows, np.nan))
-        apparent = race.judge.mean(race.judge.price(own).row_cost)[0]
-        return of_all_rows(decided.cost, apparent, len(rows.folds))
 
     @property
     def comparison_(self) -> Any:

@@ -2,8 +2,7 @@
 
 The held-out rows are drawn again and again with replacement; the page is chosen by the rows drawn,
 and priced by those that were not (bias-corrected cross-validation, Tsamardinos et al., 2018). No
-model is fitted again. Rows of one group are drawn together. What the folds told is then corrected
-for the rows that they had to do without.
+model is fitted again. Rows of one group are drawn together.
 """
 
 from __future__ import annotations
@@ -104,21 +103,6 @@ def reported(
     page, whole = draws.mixed(risks)
     spread = np.array(inside)
     return _estimate(page, spread[:, 0], wider), _estimate(page - whole, spread[:, 1], wider)
-
-
-def of_all_rows(told: Estimate, apparent: float, n_folds: int) -> Estimate:
-    r"""What was told of models that lack a fold, for one that was fitted on all n rows.
-
-    The cost of a fit on n rows exceeds the best of its kind by about a / n, its ``apparent`` cost
-    on the same rows falls short of that by as much (Akaike's argument), and held-out rows were
-    judged by fits on (K - 1) n / K rows. So a / n is (told - apparent) (K - 1) / (2 K - 1), and the
-    fit on all rows costs (told - apparent) / (2 K - 1) less than was told.
-
-    >>> of_all_rows(Estimate(0.30, 0.02, 0.27, 0.33), 0.21, 5).value
-    0.29
-    """
-    less = max(told.value - apparent, 0.0) / (2.0 * n_folds - 1.0)
-    return Estimate(told.value - less, told.error, told.low - less, told.high - less)
 
 
 class _Running:
