@@ -85,3 +85,33 @@ def test_a_rare_class_is_averaged_over_the_draws_that_have_it():
     choice = _choice(judge, costs[:, None])
     found, _ = reported(choice, costs, None, 0)
     assert found.value == pytest.approx(0.1)
+
+
+def test_intervals_hold_what_few_errors_cannot_show():
+    """No error in 60 rows, and one difference: no cost below 0, no interval of no width."""
+    y = np.tile([0, 1], 30)
+    judge = Judge(y, np.ones(60), OperatingCondition(EVEN, np.array([0.5, 0.5])))
+    nothing, once = np.zeros(60), np.eye(60)[0]
+    cost, price = reported(_choice(judge, nothing[:, None]), once, None, 0)
+    assert cost.value == cost.low == 0.0
+    # a rate of 4 % shows no error in 60 rows once in twelve times
+    assert 0.04 < cost.high < 0.15
+    assert price.low < -1 / 60 < 0.0 < price.high
+    assert price.low < price.value < price.high
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.05])
+def test_intervals_of_rare_errors_and_differences_cover(rate):
+    """Known rates of two models that share most errors; 9 in 10 intervals must hold each truth."""
+    y, n_draws = np.tile([0, 1], 60), 60
+    judge = Judge(y, np.ones(120), OperatingCondition(EVEN, np.array([0.5, 0.5])))
+    held = np.zeros(2)
+    for seed in range(n_draws):
+        draw = np.random.default_rng(seed)
+        shared, own = draw.random(120) < rate, draw.random((120, 2)) < 0.01
+        page, committee = (shared | own[:, 0]) * 1.0, (shared | own[:, 1]) * 1.0
+        choice = _choice(judge, page[:, None])
+        cost, price = reported(choice, committee, None, seed, wider=1.0)
+        truth = 1.0 - (1.0 - rate) * 0.99
+        held += [cost.low <= truth <= cost.high, price.low <= 0.0 <= price.high]
+    assert (held >= (0.9 - 2 * np.sqrt(0.09 / n_draws)) * n_draws).all()

@@ -7,8 +7,8 @@ model is fitted again. Rows of one group are drawn together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from laconic._typing import Floats, Ints
 from laconic.choose.comparison import Judge
 from laconic.choose.page.pages import PageChoice
 from laconic.choose.tuning import DRAWS, WIDER
+from laconic.decide.intervals import design_effect, paid_difference_interval, paid_interval
+
+Interval = Callable[[Floats, float, float, float], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,12 @@ def reported(
     risks = outside.mean()
     page, whole = draws.mixed(risks)
     spread = np.array(inside)
-    return _estimate(page, spread[:, 0], wider), _estimate(page - whole, spread[:, 1], wider)
+    everything, _ = draws.class_means(np.ones(len(places)))
+    kept = n_pages + choice.pick(draws.mixed(everything)[:n_pages].tolist())
+    paid = _Amounts.of(choice.judge, places, draws.rows[:, [kept, -1]], unit)
+    cost = _estimate(page, spread[:, 0], wider, paid.reach)
+    price = _estimate(page - whole, spread[:, 1], wider, paid.reach_of_difference)
+    return replace(cost, low=max(cost.low, paid.least)), price
 
 
 class _Running:
@@ -121,7 +129,55 @@ class _Running:
         return self.total / np.maximum(self.times, 1.0)[:, None]
 
 
-def _estimate(value: float, drawn: Floats, wider: float) -> Estimate:
+@dataclass(frozen=True)
+class _Amounts:
+    """What each row adds to the mean cost above the least possible: of the page, of the committee.
+
+    Draws of rows never show an error that was not seen, so that few errors, or few differences,
+    would make an interval of no width; the laws of rare events do not.
+    """
+
+    rows: Floats
+    most: float
+    least: float
+    unit: Ints
+
+    @classmethod
+    def of(cls, judge: Judge, places: Ints, costs: Floats, unit: Ints) -> _Amounts:
+        condition, y, weight = judge.condition, judge.y[places], judge.weight[places]
+        n_classes = len(condition.costs)
+        by_row = condition.by_row
+        possible = condition.costs[y] if by_row is None else by_row[places, y]
+        totals = np.bincount(y, weight, minlength=n_classes)
+        risks = np.bincount(y, weight * costs[:, 0], minlength=n_classes)
+        mix = condition.mix(risks / np.maximum(totals, 1e-300))
+        share = len(places) * mix[y] * weight / totals[y]
+        least, most = possible.min(axis=1), possible.max(axis=1)
+        above = share[:, None] * (costs - least[:, None])
+        return cls(
+            above, float((share * (most - least)).max()), float(share @ least) / len(places), unit
+        )
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        return self._reach(self.rows[:, 0], paid_interval)
+
+    @property
+    def reach_of_difference(self) -> tuple[float, float]:
+        return self._reach(self.rows[:, 0] - self.rows[:, 1], paid_difference_interval)
+
+    def _reach(self, amounts: Floats, interval: Interval) -> tuple[float, float]:
+        repeats = design_effect(amounts, self.unit)
+        low, high = interval(amounts, self.most, repeats, 0.9)
+        # rare events have the variance of Poisson's law; where they are not rare it is smaller
+        mean, square = float(amounts.mean()), float((amounts**2).mean())
+        narrower = np.sqrt(1.0 - mean**2 / square) if square > 0 else 1.0
+        return narrower * (low - mean), narrower * (high - mean)
+
+
+def _estimate(value: float, drawn: Floats, wider: float, reach: tuple[float, float]) -> Estimate:
+    """The interval of the draws, and at least that of rare events."""
     low, high = wider * (np.quantile(drawn, [0.05, 0.95]) - drawn.mean())
     error = wider * float(drawn.std(ddof=1))
+    low, high = min(low, reach[0]), max(high, reach[1])
     return Estimate(float(value), error, float(value + low), float(value + high))
