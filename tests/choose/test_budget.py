@@ -70,6 +70,16 @@ def test_a_table_too_large_for_the_first_is_sampled_and_said(rows):
     assert Clock.now <= 26.0
 
 
+def test_few_rows_of_a_slow_model_are_no_better_than_all_rows_of_a_quick_one(rows, recwarn):
+    models = {"slow": Slow(20.0), "quick": Slow(0.1)}
+    model = Timed(candidates=models, time_budget=20.0).fit(*rows)
+    frame = model.comparison_.set_index("candidate")
+    assert not [w for w in recwarn if "rows are used" in str(w.message)]
+    assert model.candidate_ == "quick"
+    assert frame.loc["slow", "note"].startswith("time_budget: it would take about")
+    assert Clock.now <= 26.0
+
+
 def test_if_nothing_ends_a_plain_model_is_kept_with_a_sentence(rows):
     with pytest.warns(UserWarning, match="plain logistic regression on 125 rows is kept"):
         model = Timed(candidates={"first": Slow(1e6)}, time_budget=1e-9).fit(*rows)

@@ -116,7 +116,8 @@ class LaconicClassifier(TableClassifier):
         rows, and three times the time; the weighted mean gained nothing more by it.
     time_budget : float, default=None
         Seconds. Candidates are tried in the order above, each only if fits on fewer rows say that
-        it ends in time; a table too large for the first is sampled.
+        it ends in time; a table too large for the first is sampled, as long as half of its rows
+        or 10,000 are left, or no other candidate could have more.
     cv : int, splitter or iterable, default=5
         A number keeps equal rows in the same fold.
     n_jobs : int, default=None
@@ -446,7 +447,7 @@ class LaconicClassifier(TableClassifier):
         condition = self._condition(rows.training, rows.costs)
         offered = read_candidates(self.candidates, self._auto(condition, seed, rows.n_rows))
         offered = self._known().imposed(self._that_can_promise(offered))
-        race = self._race(rows, condition, budget).in_time(offered[0], seed)
+        race = self._race(rows, condition, budget).in_time(offered, seed)
 
         def fit_all(out: Outcome) -> Any:
             return race.fitted_on(out, rows)

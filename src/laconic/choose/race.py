@@ -20,11 +20,20 @@ from laconic.choose.candidates import Candidate
 from laconic.choose.comparison import Judge, Outcome
 from laconic.choose.page.shortening import lesson_rows
 from laconic.choose.stacking import log_probabilities, stacked
-from laconic.choose.tuning import BEHIND, RACE_FOLDS, RACE_SHARE, SAFETY, SHARE_FOR_FIRST
+from laconic.choose.tuning import (
+    BEHIND,
+    ENOUGH_ROWS,
+    PROBE_ROWS,
+    RACE_FOLDS,
+    RACE_SHARE,
+    SAFETY,
+    SHARE_FOR_FIRST,
+)
 from laconic.core.contract import TableReader, Training, take_rows
 from laconic.core.folds import keys_of
 from laconic.core.links import probabilities
 from laconic.data.tables.columns import Table
+from laconic.linear.plain import PlainLogisticRegression
 
 Folds = Sequence[tuple[Ints, Ints]]
 
@@ -145,34 +154,57 @@ class Race:
         out.fit_seconds = self.budget.now() - start
         return self.judge.price(out)
 
-    def in_time(self, first: Candidate, seed: int) -> Race:
-        """The same on fewer rows, where the first candidate would take too long on all of them."""
+    def in_time(self, offered: Sequence[Candidate], seed: int) -> Race:
+        """The same on fewer rows, where no candidate can be compared on all or enough of them.
+
+        The first candidate that can is the one that rows are counted for: those before it would
+        see so few rows that a plainer model of all rows knows more, and are refused later.
+        """
         if not self.budget.limited or self.budget.for_comparison <= 0.0:
             return self
-        keys = keys_of(self.rows.training, seed)
+        keys, n_rows = keys_of(self.rows.training, seed), self.rows.n_rows
         timed = replace(self, keys=keys)
-        fits = 1.0 if first.own_folds else float(len(self.rows.folds))
-        n_rows, left = self.rows.n_rows, self.budget.for_comparison
-        try:
-            known = timed._forecast(first)
-        except ValueError:
-            return timed  # it will refuse the rows again when it is compared, and be told
-        if self.budget.for_comparison <= 0.0:
+        first: tuple[Candidate, float, int] | None = None
+        # where the front runner takes too long, the plainest model is asked next: it is quick
+        quick = [own for own in offered[1:] if isinstance(own.model, PlainLogisticRegression)]
+        for candidate in [*offered[:1], *quick, *(own for own in offered[1:] if own not in quick)]:
+            try:
+                fits = self._fits(candidate)
+                expected = fits * timed._forecast(candidate).at(n_rows)
+            except ValueError:
+                continue  # it will refuse the rows again when it is compared, and be told
+            left = SHARE_FOR_FIRST * self.budget.for_comparison
+            if left <= 0.0:
+                break
+            most = rows_in_time(timed.known[candidate.name], n_rows, fits, left)
+            if most >= n_rows:
+                return timed
+            first = first or (candidate, expected, most)
+            if most >= min(n_rows / 2, ENOUGH_ROWS):
+                return timed._sampled(candidate, expected, most)
+        if first is None or first[2] < 2 * PROBE_ROWS:
             return timed
-        most = rows_in_time(known, n_rows, fits, SHARE_FOR_FIRST * left)
-        if most >= n_rows:
-            return timed
+        return timed._sampled(*first)
+
+    def _sampled(self, candidate: Candidate, expected: float, most: int) -> Race:
+        """The race on so many rows, with a warning that says why."""
+        keys, n_rows = self.keys, self.rows.n_rows
+        assert keys is not None
         places = keyed_sample(keys, self.rows.training.y, most)
         part = self.rows.part(places)
         condition = self.judge.condition.part(places)
         judge = Judge(part.training.y, part.training.weight, condition)
         warnings.warn(
             f"time_budget={self.budget.seconds:g}: {len(places)} of {n_rows} rows are used; "
-            f"{first.name} on all of them would take about {fits * known.at(n_rows):.0f} s.",
+            f"{candidate.name} on all of them would take about {expected:.0f} s.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
-        return replace(timed, rows=part, judge=judge, keys=keys[places])
+        return replace(self, rows=part, judge=judge, keys=keys[places])
+
+    def _fits(self, candidate: Candidate) -> float:
+        """Fits that a comparison takes."""
+        return 1.0 if candidate.own_folds else float(len(self.rows.folds))
 
     def refused(self, candidate: Candidate) -> str:
         """Why there is no time for a candidate; nothing when there is."""
@@ -180,8 +212,7 @@ class Race:
             return ""
         if self.budget.for_comparison <= 0.0:
             return "time_budget ended before it"
-        fits = 1.0 if candidate.own_folds else float(len(self.rows.folds))
-        expected = fits * self._forecast(candidate).at(self.rows.n_rows)
+        expected = self._fits(candidate) * self._forecast(candidate).at(self.rows.n_rows)
         if self.budget.allows(expected):
             return ""
         return f"time_budget: it would take about {expected:.2g} s"
@@ -192,7 +223,8 @@ class Race:
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 return self.rows.fit(candidate.model, self.few_rows(n_rows))
 
-        self.known[candidate.name] = forecast(fit, self.rows.n_rows, self.budget)
+        if candidate.name not in self.known:
+            self.known[candidate.name] = forecast(fit, self.rows.n_rows, self.budget)
         return self.known[candidate.name]
 
     def few_rows(self, n_rows: int) -> Ints:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from laconic.choose.budget import rows_in_time
 from laconic.choose.candidates import Candidate
 from laconic.choose.committee import weighted_mean
 from laconic.choose.comparison import Outcome
@@ -177,7 +178,9 @@ def _unjudged(outcomes: list[Outcome], able: Sequence[Outcome], race: Race) -> D
         raise ValueError(f"No candidate could be fitted: {refused[0]}")
     plain = Candidate("logistic", PlainLogisticRegression())
     kept = Outcome.empty(plain, race.rows.n_rows, len(race.rows.classes), "time_budget ended")
-    few = race.few_rows(PROBE_ROWS)
+    known, spare = race.known.get(plain.name), race.budget.left + 0.1 * race.budget.seconds
+    most = PROBE_ROWS if known is None else rows_in_time(known, race.rows.n_rows, 1.0, spare)
+    few = race.few_rows(most)
     kept.fitted = race.rows.fit(plain.model, few)
     _say(
         f"time_budget={race.budget.seconds:g}: no candidate could be compared in time; a plain "
