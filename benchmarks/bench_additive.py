@@ -283,8 +283,8 @@ def one_pass(X: np.ndarray, y: np.ndarray) -> float:
     """CPU seconds of the slopes of all terms, once."""
     from laconic.additive.criterion import slopes_by_term
     from laconic.additive.terms import single_terms
+    from laconic.data.tables.axes import KnotRule, encode, learn_axes
     from laconic.data.tables.columns import Schema
-    from laconic.data.tables.knots import KnotRule, encode, learn_axes
 
     table = Schema.learn(X).table
     weight = np.ones(len(y))

@@ -13,8 +13,7 @@ import numpy as np
 
 from laconic import MinimaxClassifier
 from laconic.core.solution import Solution
-from laconic.minimax.criterion import DenseLaws, Laws, SparseLaws, zero_one
-from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.criterion import DenseLaws, Laws, PriorBox, SparseLaws, zero_one
 from laconic.minimax.solver import solve_minimax
 
 

@@ -19,8 +19,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, make_classificatio
 from laconic import CqBoostClassifier
 from laconic.data.tables.columns import Schema
 from laconic.votes.boosting import lp_boost
-from laconic.votes.column_generation import CqBoost
 from laconic.votes.nnls import ActiveSet, least_squares_vote, sides_to_bounds
+from laconic.votes.programs import CqBoost
 from laconic.votes.voters.stumps import StumpVoters
 
 

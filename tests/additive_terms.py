@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.additive.terms import TermSet, pair_terms, single_terms
-from laconic.data.tables.axes import CategoryAxis, KnotAxis
+from laconic.data.tables.axes import CategoryAxis, KnotAxis, KnotRule, encode, learn_axes
 from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.knots import KnotRule, encode, learn_axes
 
 
 def small_table(rng: np.random.Generator, n: int) -> tuple[Table, list]:

@@ -10,9 +10,8 @@ from scipy.stats import f as fisher
 
 from additive_terms import dense, singles_of, terms_of
 from laconic.additive.criterion import AdditiveProblem, CurvatureBlocks, loss_slopes
-from laconic.additive.evidence import Smoothness, population
 from laconic.additive.solver import solve_additive
-from laconic.additive.structure import AdditivePlan, Task
+from laconic.additive.structure import AdditivePlan, Smoothness, Task, population
 from laconic.additive.tuning import POWERS
 from laconic.core.gray_zone import TruncatedLogistic
 

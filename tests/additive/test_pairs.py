@@ -10,8 +10,7 @@ from additive_terms import singles_of
 from laconic import SparseAdditiveClassifier
 from laconic.additive import pairs, tuning
 from laconic.additive.criterion import loss_slopes
-from laconic.additive.evidence import Smoothness, roughness_units
-from laconic.additive.structure import AdditivePlan, Task
+from laconic.additive.structure import AdditivePlan, Smoothness, Task, roughness_units
 from laconic.additive.terms import PairGrids, pair_terms
 from laconic.core.gray_zone import TruncatedLogistic
 

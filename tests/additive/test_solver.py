@@ -20,7 +20,6 @@ from laconic.additive.criterion import (
     loss_slopes,
     slopes_by_term,
 )
-from laconic.additive.evidence import Smoothness, roughness_units
 from laconic.additive.pairs import dense_coordinates
 from laconic.additive.solver import (
     Preconditioner,
@@ -30,7 +29,7 @@ from laconic.additive.solver import (
     compact,
     solve_additive,
 )
-from laconic.additive.structure import AdditivePlan, Task
+from laconic.additive.structure import AdditivePlan, Smoothness, Task, roughness_units
 from laconic.additive.terms import TermSet, bending, single_terms
 from laconic.core.gray_zone import TruncatedLogistic
 

@@ -9,10 +9,17 @@ import numpy as np
 
 from additive_terms import singles_of
 from laconic.additive.criterion import AdditivePoint
-from laconic.additive.evidence import Smoothness, roughness_units
 from laconic.additive.pairs import PairRule, build
 from laconic.additive.selection import ratios_below
-from laconic.additive.structure import AdditivePlan, Stage, Structure, Task, support
+from laconic.additive.structure import (
+    AdditivePlan,
+    Smoothness,
+    Stage,
+    Structure,
+    Task,
+    roughness_units,
+    support,
+)
 from laconic.additive.terms import PairGrids, pair_terms
 from laconic.additive.tuning import RATIOS
 from laconic.core.gray_zone import TruncatedLogistic

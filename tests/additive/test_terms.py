@@ -17,9 +17,8 @@ from laconic.additive.terms import (
     whiten,
     whiten_all,
 )
-from laconic.data.tables.axes import KnotAxis
+from laconic.data.tables.axes import KnotAxis, encode
 from laconic.data.tables.columns import Table
-from laconic.data.tables.knots import encode
 
 
 def test_whitened_basis_has_unit_gram_and_diagonal_roughness():

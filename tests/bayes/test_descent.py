@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from laconic.bayes.criterion import LogTables, WeightedBayes
+from laconic.bayes.criterion import CodedRows, LogTables, WeightedBayes
 from laconic.bayes.descent import (
     DescentRules,
     MiniBatches,
@@ -17,7 +17,6 @@ from laconic.bayes.descent import (
     search_weights,
     total_iterations,
 )
-from laconic.bayes.rows import CodedRows
 from laconic.bayes.solver import newton_weights
 from laconic.core.progress import Deadline
 from laconic.data.source import ArraySource

@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 from bayes_formulas import scores as scores_of
 from laconic import ModlEncoder, WeightedNaiveBayes
 from laconic.bayes import SelectiveNaiveBayes
-from laconic.bayes.summary import TableSummary
+from laconic.bayes.stream import TableSummary
 from laconic.data.demo import make_payments
 from laconic.data.value_tables import NumericTable, condensed
 from laconic.displays import ContributionDisplay, SearchDisplay, WeightPathDisplay

@@ -17,12 +17,12 @@ from bayes_formulas import posterior, smoothed
 from bayes_formulas import scores as scores_of
 from laconic.bayes.coded import BayesScore
 from laconic.bayes.criterion import (
+    CodedRows,
     LogTables,
     WeightedBayes,
     selection_prior,
     variable_costs,
 )
-from laconic.bayes.rows import CodedRows
 from laconic.bayes.selective import select_variables
 from laconic.bayes.solver import best_weights, certified, newton_weights, thinned
 from laconic.core.progress import Deadline

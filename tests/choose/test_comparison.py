@@ -14,7 +14,7 @@ from laconic.choose.tuning import CONCENTRATION
 from laconic.core.compact import model_size, term_size
 from laconic.core.forms import LineTerm, SlotTerm
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
-from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.criterion import PriorBox
 
 UNEVEN = [[0.0, 1.0], [10.0, 0.0]]
 EVEN = [[0.0, 1.0], [1.0, 0.0]]

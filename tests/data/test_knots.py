@@ -8,17 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis, axis_from_dict
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.knots import (
+from laconic.data.tables.axes import (
     MOST_SLOTS,
+    CategoryAxis,
+    IntervalAxis,
+    KnotAxis,
     KnotRule,
+    axis_from_dict,
     category_axis,
     coarsen,
     encode,
     knot_axis,
     learn_axes,
 )
+from laconic.data.tables.columns import Schema, Table
 
 floats = st.floats(-1e300, 1e300)
 

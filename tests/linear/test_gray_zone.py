@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 
 from laconic import GrayZoneLogisticRegression, GrayZoneLogisticRegressionCV
 from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
-from laconic.core.protocol import ScoreLoss, fenchel_young
+from laconic.core.solution import ScoreLoss, fenchel_young
 from laconic.displays import SupportShareDisplay, TrueProbabilityDisplay, ZoneCostDisplay
 
 ZONES = [(0.0, 1.0), (0.05, 0.2), (0.0, 0.3), (0.6, 1.0), (0.4, 0.6)]

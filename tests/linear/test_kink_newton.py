@@ -14,9 +14,8 @@ from laconic.data.datasets import load
 from laconic.data.source import ArraySource
 from laconic.linear.solvers.kink_qp import kink_step
 from laconic.linear.solvers.multinomial import solve_multinomial
-from laconic.linear.solvers.newton import solve_linear
+from laconic.linear.solvers.newton import solve_linear, solve_paper
 from laconic.linear.solvers.newton_cg import solve_linear_cg
-from laconic.linear.solvers.paper_newton import solve_paper
 from laconic.linear.solvers.scan import ScoredBlocks, Scorer, solve_scanned
 
 ZONES = [(0, 1), (0.048, 0.158), (0.4, 0.6), (0.2, 0.4), (0, 0.3), (0.3, 1), (0.9, 0.95)]

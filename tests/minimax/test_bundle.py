@@ -3,17 +3,22 @@
 import numpy as np
 import pytest
 
-from laconic.minimax.bundle import BayesPass, level_bundle, projected_subgradient
 from laconic.minimax.criterion import (
     BayesRisk,
     DenseLaws,
+    PriorBox,
     SparseLaws,
     bayes_costs,
     checked_costs,
     zero_one,
 )
-from laconic.minimax.prior_box import PriorBox
-from laconic.minimax.solver import merge_proportional, solve_minimax
+from laconic.minimax.solver import (
+    BayesPass,
+    level_bundle,
+    merge_proportional,
+    projected_subgradient,
+    solve_minimax,
+)
 
 
 def random_laws(draw, n_profiles, n_classes, kind):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.criterion import PriorBox
 
 
 def random_box(draw, n_classes):

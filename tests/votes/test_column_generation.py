@@ -11,9 +11,9 @@ from sklearn.svm import LinearSVC
 
 from laconic.data.tables.columns import Schema
 from laconic.votes.boosting import cb_boost, cg_boost, lp_boost
-from laconic.votes.column_generation import CqBoost
 from laconic.votes.columns import DenseColumns, StumpColumns
 from laconic.votes.nnls import least_squares_vote
+from laconic.votes.programs import CqBoost
 from laconic.votes.voters.stumps import StumpVoters
 
 

@@ -19,7 +19,7 @@ from laconic.votes import (
     MinCqClassifier,
     StumpVoters,
 )
-from laconic.votes.voters.order import column_order
+from laconic.votes.voters.base import column_order
 
 MODELS = {
     "CqBoost": CqBoostClassifier(),

@@ -30,7 +30,7 @@ from scipy.special import softmax, xlogy
 from laconic._typing import Floats, Ints
 from laconic.additive.terms import TermSet
 from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.protocol import fenchel_young
+from laconic.core.solution import fenchel_young
 
 if TYPE_CHECKING:
     from laconic.additive._numba_rows import Rows, Terms

@@ -27,9 +27,9 @@ from laconic.core.decisions import class_codes, cost_matrix, decision_threshold,
 from laconic.core.folds import folds_of, pairs_of_keys, seed_of
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.gray_zone import TruncatedLogistic
+from laconic.data.tables.axes import KnotRule
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import forbidden_pairs, shown
-from laconic.data.tables.knots import KnotRule
 
 LEAST_TOTAL, MOST_TOTAL = 1e-9, 1e15
 """Sums of sample weights that are numbers of rows: more cannot be counted in floats."""

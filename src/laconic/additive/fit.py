@@ -17,20 +17,25 @@ from numpy.typing import ArrayLike
 from laconic._typing import Floats, Ints
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
-from laconic.additive.evidence import Smoothness
 from laconic.additive.pairs import PairRule, build
 from laconic.additive.scan import EncodedTraining
 from laconic.additive.selection import Choice, FoldPath, Selection, held_out_proba, ratios_below
 from laconic.additive.solver import solve_additive
-from laconic.additive.structure import AdditivePlan, Structure, Task, adaptive_weights, support
+from laconic.additive.structure import (
+    AdditivePlan,
+    Smoothness,
+    Structure,
+    Task,
+    adaptive_weights,
+    support,
+)
 from laconic.additive.terms import PairGrids, TermSet, pair_terms, single_terms, slot_masses
 from laconic.core.forms import AdditiveScore, SlotTerm, TermKind
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.links import Link
 from laconic.core.solution import Solution
-from laconic.data.tables.axes import Axis
+from laconic.data.tables.axes import Axis, CoarseAxis, encode
 from laconic.data.tables.columns import Table
-from laconic.data.tables.knots import CoarseAxis, encode
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,15 @@ from laconic.additive.criterion import (
     loss_slopes,
     slopes_by_term,
 )
-from laconic.additive.evidence import Smoothness, roughness_units
 from laconic.additive.solver import solve_additive
 from laconic.additive.structure import (
+    Smoothness,
     Stage,
     Structure,
     Task,
     adaptive_weights,
     extended_to,
+    roughness_units,
     term_norms,
 )
 from laconic.additive.terms import PairGrids, Term, TermSet

@@ -21,8 +21,8 @@ from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import ScannedTraining, Training
 from laconic.data.row_keys import least_of, row_keys, scanned_content_keys
 from laconic.data.source import Block
-from laconic.data.tables.axes import Axis
-from laconic.data.tables.knots import (
+from laconic.data.tables.axes import (
+    Axis,
     EncodedRows,
     KnotRule,
     category_axis,

@@ -3,6 +3,30 @@
 One *structure* is a list of terms with their smoothness and their adaptive group weights
 1 / |g_t| (Zou, *JASA* 101, 2006), all learned on the rows of one *task*; its path raises the group
 penalty from none.
+
+The smoothness of every term is found by marginal likelihood, inside the Newton iterations. The
+quadratic penalty of a term is a normal prior with two variances: one for its bend, one for its
+linear part. Both follow the generalised Fellner-Schall step (Wood and Fasiolo, *Biometrics* 73,
+2017),
+
+    l <- (f + a) / (e + a / m),    f = rank - l tr(V S),  e = g'S g,  V = (H + D)^-1,
+
+which raises the marginal likelihood of the quadratic model under a gamma prior of mean m for the
+smoothing parameter l, worth a degrees of freedom. V is taken term by term: the posterior covariance
+between terms is left out, which keeps a step at the price of a sweep.
+
+The prior is weak where there are many rows: m = 1 for a line, and so large for a bend that it may
+become as smooth as it likes. A few hundred rows cannot tell the smoothing parameters of many
+columns apart: each then frees or removes its term by chance. There the parameters of single columns
+are *pooled*: they come from one population, whose m and a all columns estimate together (as the
+moderated variances of Smyth, *Statistical Applications in Genetics and Molecular Biology* 3, 2004):
+e l is chi-squared with f degrees of freedom, so that m e / f follows Fisher's F with f and a.
+
+How a shape may bend is chosen for each term as well. With r_j the roughness of coordinate j over
+that of the smoothest curved one, the prior precision of coordinate j is l r_j^p: p = 1 is the
+penalty on second differences (a shape that bends slowly), p = 1/2 one on first differences (a shape
+that wanders, like a random walk), p = 1/4 hardly asks neighbours to agree. The power with the
+largest marginal likelihood wins.
 """
 
 from __future__ import annotations
@@ -13,6 +37,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from laconic._typing import Floats, Ints
 from laconic.additive import tuning
@@ -23,11 +48,200 @@ from laconic.additive.criterion import (
     LossState,
     largest_group_penalty,
 )
-from laconic.additive.evidence import Smoothness, roughness_units
 from laconic.additive.solver import solve_additive
 from laconic.additive.terms import TermSet
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.solution import Solution
+
+
+@dataclass
+class Smoothness:
+    """Smoothing parameters: ``bend`` of the rough coordinates of a term, ``line`` of the others.
+
+    ``power`` is the power of the roughness that ``bend`` multiplies; ``pooled`` says whether single
+    columns share a prior.
+    """
+
+    terms: TermSet
+    bend: Floats
+    line: Floats
+    power: Floats
+    pooled: bool = False
+
+    @classmethod
+    def start(cls, terms: TermSet, fixed: float | None = None, pooled: bool = False) -> Smoothness:
+        """Equal parameters: ``fixed``, on second differences, or a first guess."""
+        return cls(terms, *_equal(terms, 0, tuning.FIRST_SMOOTHING, fixed), pooled)
+
+    def copy(self) -> Smoothness:
+        return replace(self, bend=self.bend.copy(), line=self.line.copy(), power=self.power.copy())
+
+    def extended(
+        self, terms: TermSet, fixed: float | None = None, guess: Floats | None = None
+    ) -> Smoothness:
+        """The same parameters for the first terms, a (larger) first guess for the added ones.
+
+        ``guess``, if given, are theirs in units of their terms, at the middle power.
+        """
+        known = len(self.terms.terms)
+        bend, line, power = _equal(terms, known, tuning.FIRST_PAIR_SMOOTHING, fixed)
+        if guess is not None and fixed is None:
+            bend = guess / roughness_units(terms)[known:]
+            power = np.full(len(guess), tuning.WANDERING)
+        return Smoothness(
+            terms,
+            np.append(self.bend, bend),
+            np.append(self.line, line),
+            np.append(self.power, power),
+            self.pooled,
+        )
+
+    def part(self, terms: TermSet, kept: Ints) -> Smoothness:
+        """The parameters of the kept terms, which are ``terms``."""
+        return Smoothness(terms, self.bend[kept], self.line[kept], self.power[kept], self.pooled)
+
+    def guided(self, other: Smoothness) -> Smoothness:
+        """The parameters of ``other`` where it has a term of the same columns."""
+        known = other.terms.place_of
+        out = self.copy()
+        for t, term in enumerate(self.terms.terms):
+            if term.columns in known:
+                out.bend[t] = other.bend[known[term.columns]]
+                out.line[t] = other.line[known[term.columns]]
+                out.power[t] = other.power[known[term.columns]]
+        return out
+
+    @cached_property
+    def units(self) -> Floats:
+        return roughness_units(self.terms)
+
+    @cached_property
+    def _relative(self) -> Floats:
+        """Roughness of every coordinate, with the smoothest curved one of its term as the unit."""
+        return np.asarray(self.terms.rough / self.units[self.terms.owner])
+
+    def roughness(self) -> Floats:
+        """What ``bend`` multiplies: the unit of the term times the power of the relative one."""
+        owner, ratio = self.terms.owner, self._relative
+        return np.asarray(np.where(ratio > 0, self.units[owner] * ratio ** self.power[owner], 0.0))
+
+    def diagonal(self) -> Floats:
+        """Quadratic penalty of every coordinate."""
+        owner, rough = self.terms.owner, self.roughness()
+        return np.where(rough > 0, self.bend[owner] * rough, self.line[owner])
+
+    def update(self, point: Floats, blocks: CurvatureBlocks) -> None:
+        """One Fellner-Schall step for the terms of the blocks."""
+        from laconic.additive._numba_blocks import evidence_sums
+
+        work, packed = blocks.work, self.terms.packed[1]
+        sums = np.empty((len(work), 6))
+        much = tuning.ON_THEIR_OWN
+        evidence_sums(packed, blocks, self.diagonal(), self.roughness(), point, much, sums)
+        alike = np.ones(len(work))
+        parts = (self.bend, self.units[work], sums[:, :3]), (self.line, alike, sums[:, 3:])
+        found = [_freedom_and_energy(part, own[work], unit) for own, unit, part in parts]
+        pooled = self.pooled & (packed.second[work] < 0)
+        both = (np.concatenate([part[k][pooled] for part in found]) for k in (0, 1))
+        common = population(*both) if pooled.any() else (tuning.WEAK_PRIOR, 1.0)
+        for (own, unit, part), (freedom, energy) in zip(parts, found, strict=True):
+            prior = np.where(pooled, common[0], tuning.WEAK_PRIOR)
+            mean = np.where(pooled, common[1], unit**2)
+            old = own[work]
+            wanted = (freedom + prior) / (energy + prior / mean) / unit
+            wanted = np.clip(wanted, tuning.LEAST_SMOOTHING / unit, tuning.MOST_SMOOTHING / unit)
+            wanted = np.clip(wanted, old / tuning.MOST_CHANGE, old * tuning.MOST_CHANGE)
+            own[work] = np.where(part[:, 0] > 0, wanted, old)
+
+    def choose_powers(self, point: Floats, blocks: CurvatureBlocks) -> None:
+        """The power of every term of the blocks with the largest evidence, and its best parameter.
+
+        At the optimum of the quadratic model, b = (H + D) g is the slope of the loss alone; with
+        the diagonal h of H, the log evidence of precisions d is
+        (1/2) sum_j [b_j^2 / (h_j + d_j) - log(1 + h_j / d_j)].
+        """
+        work = blocks.work
+        slope, h, place = self._data_slopes(point, blocks)
+        ratio, curved = self._relative[place], self._relative[place] > 0
+        starts = np.concatenate([[0], np.cumsum(self.terms.rank[work])[:-1]]).astype(np.int64)
+        best = np.full((len(tuning.POWERS), len(work)), -np.inf)
+        best_bend = np.ones_like(best)
+        for p, power in enumerate(tuning.POWERS):
+            rough = np.where(curved, ratio**power, 1.0)
+            for bend in tuning.POWER_GRID:
+                d = bend * rough
+                value = 0.5 * (slope**2 / (h + d) - np.log1p(h / d)).sum(axis=0)
+                found = np.add.reduceat(np.where(curved, value, 0.0), starts)
+                better = found > best[p]
+                best[p, better], best_bend[p, better] = found[better], bend
+        own = np.argmin(np.abs(np.subtract.outer(tuning.POWERS, self.power[work])), axis=0)
+        at = np.arange(len(work))
+        other = best.argmax(axis=0)
+        moved = best[other, at] > best[own, at] + tuning.POWER_MARGIN
+        chosen, to = work[moved], other[moved]
+        self.power[chosen] = np.array(tuning.POWERS)[to]
+        self.bend[chosen] = best_bend[to, at[moved]] / self.units[chosen]
+
+    def _data_slopes(self, point: Floats, blocks: CurvatureBlocks) -> tuple[Floats, Floats, Ints]:
+        """(H + D) g and the diagonal of H, both (scores, coordinates), and the coordinates."""
+        D, K = self.diagonal(), len(point)
+        slopes, diagonals, places = [], [], []
+        for w, t in enumerate(blocks.work):
+            r, s = int(self.terms.rank[t]), int(self.terms.start[t])
+            block, g = blocks.of(w, K, r), point[:, s : s + r]
+            slopes.append(np.einsum("kij,kj->ki", block, g) + D[s : s + r] * g)
+            diagonals.append(np.diagonal(block, axis1=1, axis2=2))
+            places.append(np.arange(s, s + r))
+        return np.hstack(slopes), np.hstack(diagonals), np.concatenate(places)
+
+
+def _freedom_and_energy(sums: Floats, smoothing: Floats, unit: Floats) -> tuple[Floats, Floats]:
+    """Degrees of freedom that rows have determined, and the energy they found there."""
+    rank, variance, energy = sums.T
+    return np.maximum(rank - smoothing * variance, 0.0), np.where(rank > 0, energy / unit, 0.0)
+
+
+def population(freedom: Floats, energy: Floats) -> tuple[float, float]:
+    """Degrees of freedom and mean of the gamma population that many smoothing parameters come from.
+
+    With ``freedom`` numbers of ``energy`` for each: the density of m e / f is Fisher's F with f
+    and a, largest in m where
+
+        m sum_t (f_t + a) e_t / (a + m e_t) = sum_t f_t,
+
+    up to the weak prior of mean one.
+    """
+    some, weak = freedom > tuning.LEAST_FREEDOM, tuning.WEAK_PRIOR
+    f, e, a = freedom[some], energy[some], tuning.PRIOR_FREEDOMS[:, None]
+    mean = np.full((len(a), 1), (f.sum() + weak) / (e.sum() + weak))
+    for _ in range(50):
+        shared = ((f + a) * e / (a + mean * e)).sum(axis=1, keepdims=True)
+        before, mean = mean, (f.sum() + weak) / (shared + weak)
+        if (np.abs(mean - before) <= 1e-3 * mean).all():
+            break
+    densities = (
+        gammaln(0.5 * (f + a))
+        - gammaln(0.5 * a)
+        + 0.5 * (f * np.log(mean) + a * np.log(a) - (f + a) * np.log(a + mean * e))
+    )
+    best = int(densities.sum(axis=1).argmax())
+    return float(a[best, 0]), float(mean[best, 0])
+
+
+def _equal(
+    terms: TermSet, first: int, guess: float, fixed: float | None
+) -> tuple[Floats, Floats, Floats]:
+    units = roughness_units(terms)[first:]
+    bend = guess if fixed is None else fixed
+    return bend / units, np.full(len(units), min(bend, 1.0)), np.full(len(units), tuning.BENDING)
+
+
+def roughness_units(terms: TermSet) -> Floats:
+    """Roughness of the smoothest curved shape of unit variance: the unit of a term's parameter."""
+    out = np.full(len(terms.terms), np.inf)
+    bent = terms.rough > 0
+    np.minimum.at(out, terms.owner[bent], terms.rough[bent])
+    return np.where(np.isfinite(out), out, 1.0)
 
 
 @dataclass(frozen=True)

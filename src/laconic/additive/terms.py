@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.additive import tuning
-from laconic.data.tables.axes import Axis, CategoryAxis, KnotAxis
-from laconic.data.tables.knots import CoarseAxis, EncodedRows, coarsen
+from laconic.data.tables.axes import Axis, CategoryAxis, CoarseAxis, EncodedRows, KnotAxis, coarsen
 
 if TYPE_CHECKING:
     from laconic.additive._numba_rows import Rows, Terms

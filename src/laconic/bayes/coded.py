@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
-from laconic.bayes.criterion import LogTables, variable_costs
-from laconic.bayes.rows import CodedRows
+from laconic.bayes.criterion import CodedRows, LogTables, variable_costs
 from laconic.core.contract import Accepts
 from laconic.core.explanation import Explanation, TableCells, explain_form
 from laconic.core.form_prediction import FormPrediction

@@ -29,8 +29,7 @@ from typing import Literal
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.bayes.criterion import WeightedBayes
-from laconic.bayes.rows import CodedRows
+from laconic.bayes.criterion import CodedRows, WeightedBayes
 from laconic.bayes.tuning import FIRST_NEIGHBOURHOOD
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution, WhyStopped

@@ -18,8 +18,7 @@ import numpy as np
 
 from laconic._typing import Floats, Ints, Mask
 from laconic.bayes.coded import CodedBayes
-from laconic.bayes.criterion import selection_prior
-from laconic.bayes.rows import CodedRows
+from laconic.bayes.criterion import CodedRows, selection_prior
 from laconic.core.contract import Interval, StrOptions, fit_context
 from laconic.core.folds import seed_of
 from laconic.core.progress import Deadline

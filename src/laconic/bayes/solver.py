@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.bayes.criterion import WeightedBayes
+from laconic.bayes.criterion import CodedRows, WeightedBayes
 from laconic.bayes.descent import SearchPath, search, total_iterations
-from laconic.bayes.rows import CodedRows
 from laconic.bayes.tuning import NEWTON_PRICE, NEWTON_STEPS, RELATIVE_GAP, WORKING_SET
 from laconic.core.progress import Deadline
 from laconic.core.solution import Solution, WhyStopped

@@ -16,8 +16,7 @@ from laconic.choose.tuning import CONCENTRATION
 from laconic.core.compact import additive_form, model_size, variables_of
 from laconic.core.decisions import correct_prior, decision_threshold, expected_costs
 from laconic.core.forms import AdditiveScore
-from laconic.minimax.criterion import PosteriorLaws
-from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.criterion import PosteriorLaws, PriorBox
 from laconic.minimax.solver import solve_minimax
 
 

@@ -47,7 +47,7 @@ from laconic.data.source import one_blas_thread
 from laconic.data.tables.columns import Table, has_names
 from laconic.decide.estimator import DecisionClassifier, scenario_costs
 from laconic.decide.promises import Wanted
-from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.criterion import PriorBox
 
 
 class LaconicClassifier(TableClassifier):

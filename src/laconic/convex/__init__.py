@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = door(
     __name__,
     {
         "ConvexRiskClassifier": "estimator",
-        "ConvexRiskRegressor": "regressor",
+        "ConvexRiskRegressor": "estimator",
         "KMeansK": "kmeans",
         "PairwiseRanker": "ranking",
         "PrincipalMap": "principal_map",

@@ -12,8 +12,7 @@ from sklearn.utils import Tags
 from laconic._typing import Floats, Ints
 from laconic.convex.solver import solve_certified
 from laconic.core.contract import Interval, StrOptions, TableReader
-from laconic.core.protocol import ScoreLoss
-from laconic.core.solution import Solution
+from laconic.core.solution import ScoreLoss, Solution
 from laconic.data.source import Source
 from laconic.kernel.fit import KernelProblem, fit_rows
 from laconic.kernel.form import KernelScore

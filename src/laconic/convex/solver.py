@@ -46,8 +46,7 @@ from laconic.core.losses import (
     SquaredError,
     SquaredLoss,
 )
-from laconic.core.protocol import ScoreLoss, fenchel_young
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.solution import ScoreLoss, Solution, WhyStopped, fenchel_young
 from laconic.data.source import ArraySource, Block, Source
 from laconic.linear.solvers.multinomial import solve_multinomial
 from laconic.linear.solvers.newton import solve_linear

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax, xlog1py, xlogy
 
 from laconic._typing import Floats
-from laconic.core.protocol import Kink
+from laconic.core.solution import Kink
 
 FLAT, ON_KINK, CURVED = 0, 1, 2
 """Parts of the training set: I_0 (no weight), I_h (on the kink), I_l (ordinary likelihood)."""

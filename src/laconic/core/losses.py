@@ -1,6 +1,6 @@
 """Convex losses of a score, for classification (of the margin) and regression (of the residual).
 
-Every loss here is a :class:`~laconic.core.protocol.ScoreLoss`: ``value``, ``slope``,
+Every loss here is a :class:`~laconic.core.solution.ScoreLoss`: ``value``, ``slope``,
 ``curvature``, ``conjugate`` and ``kink`` of a score z for a target y. A classification loss is
 phi(y z) with y in {-1, +1}; with the default ``y=1`` its methods are those of phi itself, and
 ``psi`` is its calibration function (Bartlett, Jordan and McAuliffe, 2006):
@@ -23,7 +23,7 @@ from scipy.special import expit, xlog1py, xlogy
 from laconic._typing import Floats
 from laconic.core.calibration import invert_psi
 from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.protocol import Kink
+from laconic.core.solution import Kink
 
 Scores = NDArray[np.float64] | float
 

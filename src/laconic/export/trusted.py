@@ -38,7 +38,7 @@ _TYPES = [
     "laconic.data.tables.axes.IntervalAxis",
     "laconic.data.tables.axes.KnotAxis",
     "laconic.data.tables.columns.Schema",
-    "laconic.data.tables.knots.CoarseAxis",
+    "laconic.data.tables.axes.CoarseAxis",
     "laconic.decide.estimator.DecisionClassifier",
     "laconic.decide.guarantee.Guarantee",
     "laconic.decide.guarantee.Promise",

@@ -22,8 +22,8 @@ from laconic.core.links import Link, probabilities
 from laconic.kernel.fit import KernelProblem, fit_landmarks, fit_rows
 from laconic.kernel.form import KernelForm, KernelScore
 from laconic.kernel.kernels import parzen_bandwidth
+from laconic.linear.estimator import ZoneDecisions, binary_loss
 from laconic.linear.form import numbers
-from laconic.linear.zone import ZoneDecisions, binary_loss
 
 __all__ = ["GrayZoneKernelClassifier", "parzen_bandwidth"]
 

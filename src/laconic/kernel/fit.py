@@ -17,8 +17,7 @@ from scipy.sparse import issparse
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training, numbers_of
 from laconic.core.folds import seed_of
-from laconic.core.protocol import ScoreLoss
-from laconic.core.solution import Solution
+from laconic.core.solution import ScoreLoss, Solution
 from laconic.data.source import one_blas_thread
 from laconic.kernel.kernels import Kernel, KernelRows
 from laconic.kernel.low_rank import find_span, landmark_span, solve_span

@@ -2,7 +2,7 @@
 
 Second-order choice of the pair, shrinking, and a cache of kernel rows in single precision. The
 losses it knows are those whose score as a function of the slope has a closed form; for any other
-:class:`~laconic.core.protocol.ScoreLoss` use the Newton solvers.
+:class:`~laconic.core.solution.ScoreLoss` use the Newton solvers.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from laconic.core.losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from laconic.core.protocol import ScoreLoss
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.solution import ScoreLoss, Solution, WhyStopped
 from laconic.kernel import _numba_smo as hot
 from laconic.kernel.kernels import KernelRows, in_fours, scores_of
 from laconic.kernel.rounded import LossRows

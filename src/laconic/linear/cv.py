@@ -17,10 +17,9 @@ from laconic.core.contract import Interval, StrOptions, Training, fit_context
 from laconic.core.decisions import cost_matrix, decision_threshold
 from laconic.core.folds import folds_of, seed_of
 from laconic.core.gray_zone import TruncatedLogistic, log_odds
-from laconic.linear.estimator import GrayZoneLogisticRegression, GrayZoneScores
+from laconic.linear.estimator import GrayZoneLogisticRegression, GrayZoneScores, pair_loss
 from laconic.linear.fit import Task, fit_binary, stacked
 from laconic.linear.tuning import HALF_WIDTHS, REACH, THRESHOLDS
-from laconic.linear.zone import pair_loss
 
 _SHOWN = (
     "coef_", "intercept_", "objective_", "duality_gap_", "n_iter_", "partition_", "support_",

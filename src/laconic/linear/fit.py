@@ -191,7 +191,7 @@ def _linear_solver(task: Task) -> Any:
         from laconic.linear.solvers.newton_cg import solve_linear_cg
 
         return solve_linear_cg
-    from laconic.linear.solvers.paper_newton import solve_paper
+    from laconic.linear.solvers.newton import solve_paper
 
     return solve_paper
 

@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
 from laconic.core import drawing as theme
-from laconic.minimax.criterion import checked_costs
+from laconic.minimax.criterion import PriorBox, checked_costs
 from laconic.minimax.estimator import MinimaxClassifier
-from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import solve_minimax
 
 __all__ = ["BayesRiskDisplay", "ClassRisksDisplay", "RobustnessPriceDisplay"]

@@ -25,10 +25,9 @@ from laconic.core.folds import folds_of, seed_of
 from laconic.core.forms import plain_label
 from laconic.core.solution import Solution
 from laconic.minimax.binning import BINNINGS, PROFILES
-from laconic.minimax.criterion import checked_costs
+from laconic.minimax.criterion import PriorBox, checked_costs
 from laconic.minimax.form import ProfileForm
 from laconic.minimax.model import MinimaxSettings, ProfileModel, fit_profiles, held_out_risks
-from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.solver import SOLVERS
 
 

@@ -13,12 +13,10 @@ from laconic.core.solution import Solution
 from laconic.data.source import ArraySource
 from laconic.data.tables.columns import Table
 from laconic.minimax.binning import BinningName, ProfilesName, learn_coder
-from laconic.minimax.bundle import BayesPass
-from laconic.minimax.criterion import BayesRisk, DenseLaws, Laws, NaiveBackoff, SparseLaws
+from laconic.minimax.criterion import BayesRisk, DenseLaws, Laws, NaiveBackoff, PriorBox, SparseLaws
 from laconic.minimax.form import ProfileRule
-from laconic.minimax.prior_box import PriorBox
 from laconic.minimax.profiles import Coder, ProfileCounts, ProfileIndex, count_profiles
-from laconic.minimax.solver import SolverName, solve_minimax
+from laconic.minimax.solver import BayesPass, SolverName, solve_minimax
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from laconic.core.folds import folds_of, seed_of
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import shown
 from laconic.decide.metadata import passed_to_fit, rows_of_metadata
-from laconic.minimax.criterion import PosteriorLaws, bayes_costs, checked_costs
-from laconic.minimax.prior_box import PriorBox
+from laconic.minimax.criterion import PosteriorLaws, PriorBox, bayes_costs, checked_costs
 from laconic.minimax.solver import solve_minimax
 
 

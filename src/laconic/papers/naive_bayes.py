@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from laconic._typing import Floats, Ints
 from laconic.bayes.coded import prices
-from laconic.bayes.criterion import WeightedBayes
+from laconic.bayes.criterion import CodedRows, WeightedBayes
 from laconic.bayes.descent import (
     PAPER_RULES,
     DescentRules,
@@ -29,7 +29,6 @@ from laconic.bayes.descent import (
     total_iterations,
 )
 from laconic.bayes.estimator import WeightedNaiveBayes
-from laconic.bayes.rows import CodedRows
 from laconic.bayes.selective import select_variables
 from laconic.bayes.solver import newton_weights
 from laconic.core.solution import Solution

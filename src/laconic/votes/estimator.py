@@ -38,10 +38,16 @@ from laconic.votes.fit import (
 from laconic.votes.form import VoteForm, forest_form, vote_form
 from laconic.votes.problem import Program
 from laconic.votes.programs import BoxProgram, MomentProgram
-from laconic.votes.voters.base import OutOfBagVoters, PreparedVoters
+from laconic.votes.voters.base import (
+    OutOfBagVoters,
+    PreparedVoters,
+    column_order,
+    in_order,
+    row_order,
+    take_training,
+)
 from laconic.votes.voters.families import SCORES, family_of, prepare_voters
 from laconic.votes.voters.kernels import KernelVoters
-from laconic.votes.voters.order import column_order, in_order, row_order, take_training
 from laconic.votes.voters.stumps import PickedStumps, StumpVoters
 
 

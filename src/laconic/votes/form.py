@@ -15,8 +15,8 @@ from laconic.core.links import probabilities, rounded_votes
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
 from laconic.data.tables.columns import Schema, Table
 from laconic.votes.fit import FittedVote, calibration_of, trust_of
+from laconic.votes.voters.families import PickedScores
 from laconic.votes.voters.forest import PickedTrees
-from laconic.votes.voters.given import PickedScores
 from laconic.votes.voters.kernels import PickedKernels
 from laconic.votes.voters.stumps import PickedStumps, Stump
 

@@ -26,8 +26,7 @@ from laconic.votes.criterion import MarginMoments
 from laconic.votes.fit import FittedVote, HeldOut, fit_vote, logistic_of_margins
 from laconic.votes.problem import Choice, Chosen, Counted, Listed, Problem, Program
 from laconic.votes.tuning import LISTED, MOST_VALUES, SCORE_BINS
-from laconic.votes.voters.base import Voters
-from laconic.votes.voters.order import column_order, in_order
+from laconic.votes.voters.base import Voters, column_order, in_order
 from laconic.votes.voters.stumps import PreparedStumps, StumpVoters, stump_codes
 
 

@@ -15,7 +15,7 @@ from scipy.sparse import vstack
 
 from laconic._typing import Floats, Ints
 from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.protocol import Kink, ScoreLoss, fenchel_young
+from laconic.core.solution import Kink, ScoreLoss, fenchel_young
 from laconic.data.source import ArraySource, Block, Source
 from laconic.linear.tuning import CHUNK_ROWS
 

@@ -27,10 +27,10 @@ from scipy.spatial.distance import cdist
 
 from laconic._typing import Floats, Ints
 from laconic.votes.boosting import cg_boost, lp_boost
-from laconic.votes.column_generation import CqBoost
 from laconic.votes.columns import DenseColumns
 from laconic.votes.nnls import box_vote
 from laconic.votes.problem import Listed
+from laconic.votes.programs import CqBoost
 from laconic.votes.voters.stumps import StumpVoters
 
 STUMPS, RBF = "stumps", "RBF"

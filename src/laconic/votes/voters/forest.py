@@ -14,8 +14,7 @@ from laconic.core.contract import Training
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 from laconic.votes.tuning import CLIPPED
-from laconic.votes.voters.base import JointErrors, OutOfBagVoters, distinct_rows
-from laconic.votes.voters.order import in_order
+from laconic.votes.voters.base import JointErrors, OutOfBagVoters, distinct_rows, in_order
 
 
 @dataclass(frozen=True)
