@@ -186,19 +186,7 @@ class WeightedNaiveBayes(CodedBayes):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> WeightedNaiveBayes:
-        """Partition the columns, then optimise the weights.
-
-        Parameters
-        ----------
-        X : array, frame or scan of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-            Class labels; those of a scan are one of its columns.
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Partition the columns, then optimise the weights."""
         ready = self._prepare(self._read_training(X, y, sample_weight))
         self._stream = None
         self._finish(ready, self._optimise(ready))

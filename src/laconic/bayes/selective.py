@@ -265,18 +265,7 @@ class SelectiveNaiveBayes(CodedBayes):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SelectiveNaiveBayes:
-        """Partition the columns, then search for a selection.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Partition the columns, then search for a selection."""
         ready = self._prepare(self._read_training(X, y, sample_weight))
         found = select_variables(
             ready.rows,

@@ -230,19 +230,7 @@ class BlendedClassifier(FormPrediction):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BlendedClassifier:
-        """Fit every member and take the mean of their scores.
-
-        Parameters
-        ----------
-        X : array, frame or scan of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-            Class labels; those of a scan are one of its columns.
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Fit every member and take the mean of their scores."""
         members = self._members()
         rows = self._read_training(X, y, sample_weight)
         with one_blas_thread():

@@ -13,13 +13,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats, Ints
-from laconic.convex.risk import ConvexRisk, shares_documentation
+from laconic.convex.risk import (
+    ConvexRisk,
+    NumericTraining,
+    read_numeric_training,
+    shares_documentation,
+)
 from laconic.convex.solver import solve_joint_logistic
 from laconic.core.calibration import check_calibrated
 from laconic.core.contract import (
     Accepts,
     Interval,
-    NumericTraining,
     ScannedTraining,
     StrOptions,
     TableClassifier,
@@ -28,7 +32,6 @@ from laconic.core.contract import (
     by_blocks,
     fit_context,
     numbers_of,
-    read_numeric_training,
 )
 from laconic.core.forms import AdditiveScore, linear_score, plain_label
 from laconic.core.gray_zone import log_odds

@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from laconic._typing import Floats, Ints
+from laconic.convex.risk import read_numeric_training
 from laconic.core.contract import (
     Accepts,
     Interval,
@@ -28,7 +29,6 @@ from laconic.core.contract import (
     TableReader,
     fit_context,
     numbers_of,
-    read_numeric_training,
 )
 from laconic.data.row_keys import content_keys
 from laconic.data.tables.columns import Table

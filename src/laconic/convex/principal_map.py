@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
+from laconic.convex.risk import read_numeric_training
 from laconic.core.contract import (
     Accepts,
     Interval,
@@ -18,7 +19,6 @@ from laconic.core.contract import (
     TableReader,
     fit_context,
     numbers_of,
-    read_numeric_training,
 )
 
 

@@ -34,6 +34,7 @@ from laconic.convex.pair_sums import (
     SortedPairs,
     SquaredHingePairs,
 )
+from laconic.convex.risk import numeric_target, read_numeric_training
 from laconic.convex.tuning import BAND_SHARE, BAND_SHRINKS, IDLE_STEPS, MOST_PAIR_COLUMNS
 from laconic.core.contract import (
     Accepts,
@@ -42,8 +43,6 @@ from laconic.core.contract import (
     TableReader,
     fit_context,
     numbers_of,
-    numeric_target,
-    read_numeric_training,
 )
 from laconic.core.solution import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block

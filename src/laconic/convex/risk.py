@@ -1,17 +1,20 @@
-"""Convex risks, linear or on a kernel: what the classifier and the regressor share."""
+"""What convex models share: how they read numbers, and a risk that is linear or on a kernel."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_array, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from laconic._typing import Floats, Ints
 from laconic.convex.solver import solve_certified
-from laconic.core.contract import Interval, StrOptions, TableReader
+from laconic.core.contract import LARGEST, Interval, StrOptions, TableReader, numbers_of
 from laconic.core.solution import ScoreLoss, Solution
 from laconic.data.source import Source
 from laconic.kernel.fit import KernelProblem, fit_rows
@@ -63,6 +66,45 @@ def shares_documentation(cls: Class) -> Class:
         for mark, text in (("parameters", _PARAMETERS), ("attributes", _ATTRIBUTES)):
             cls.__doc__ = cls.__doc__.replace(f"    (common {mark})\n", text)
     return cls
+
+
+@dataclass(frozen=True)
+class NumericTraining:
+    """Rows that count: numbers, target (zeros when there is none), weights, and their place."""
+
+    X: Any
+    y: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    kept: NDArray[np.int64]
+
+
+def read_numeric_training(
+    model: TableReader, X: Any, y: Any, sample_weight: Any = None, *, needs_y: bool = True
+) -> NumericTraining:
+    """Check X, a numeric y and weights; learn the columns; drop rows of zero weight."""
+    who = type(model).__name__
+    if needs_y and y is None:
+        raise ValueError(f"{who} requires y to be passed, but the target y is None.")
+    table = model._learn_columns(X)
+    matrix = numbers_of(table)
+    target = numeric_target(y) if needs_y else np.zeros(table.n_rows)
+    check_consistent_length(matrix, target)
+    weight = model._read_weight(sample_weight, table.n_rows)
+    if (weight > 0).all():
+        return NumericTraining(matrix, target, weight, np.arange(len(weight)))
+    kept = np.flatnonzero(weight)
+    return NumericTraining(matrix[kept], target[kept], weight[kept], kept)
+
+
+def numeric_target(y: Any) -> NDArray[np.float64]:
+    """A finite float64 vector."""
+    if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
+        y = y.to_numpy()
+    target = column_or_1d(y, warn=True)
+    target = check_array(target, dtype=np.float64, ensure_2d=False, input_name="y")
+    if np.abs(target).max(initial=0.0) > LARGEST:
+        raise ValueError(f"y holds values larger than {LARGEST:g}; rescale it.")
+    return np.asarray(target)
 
 
 class ConvexRisk(TableReader):

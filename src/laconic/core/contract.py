@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from inspect import isfunction
+from inspect import cleandoc, isfunction, signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import Tags, check_array, column_or_1d
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if as _available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -39,7 +39,6 @@ __all__ = [
     "Accepts",
     "Interval",
     "LabelledReader",
-    "NumericTraining",
     "ScannedTraining",
     "StrOptions",
     "TableClassifier",
@@ -51,8 +50,6 @@ __all__ = [
     "gives_probabilities",
     "log_of",
     "numbers_of",
-    "numeric_target",
-    "read_numeric_training",
     "refuse_huge",
     "take_rows",
 ]
@@ -195,6 +192,24 @@ def _block_after_block(partial_fit: Any) -> Any:
     return learned
 
 
+def _documented(accepts: Accepts) -> str:
+    """The parameters of ``fit``, by what the columns may hold."""
+    kinds = ["array", *["CSR matrix"] * accepts.sparse, "frame", *["scan"] * accepts.scan]
+    cells = [] if accepts.categorical else ["Numbers only."]
+    cells += [] if accepts.missing else ["Nothing missing."]
+    labels = "Class labels" + "; those of a scan are one of its columns." * accepts.scan
+    lines = [
+        f"X : {', '.join(kinds[:-1])} or {kinds[-1]} of shape (n_rows, n_features)",
+        *([f"    {' '.join(cells)}"] if cells else []),
+        "y : array of shape (n_rows,)",
+        f"    {labels.removesuffix('.')}.",
+        "sample_weight : array of shape (n_rows,), optional",
+        "    A weight is a repetition; a row of weight zero is absent.",
+    ]
+    text = ["", "", "Parameters", "----------", *lines, "", "Returns", "-------", "self", ""]
+    return "\n".join(text)
+
+
 def _refuse_labels_of_scan(y: Any, sample_weight: Any) -> None:
     if y is not None or sample_weight is not None:
         raise ValueError(
@@ -332,6 +347,16 @@ class TableReader(BaseEstimator):  # type: ignore[misc]
 
 class LabelledReader(TableReader):
     """An estimator that learns from classes; ``fit`` starts with :meth:`_read_training`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """A ``fit`` whose text has no parameters gets those that every one has."""
+        super().__init_subclass__(**kwargs)
+        fit, accepts = cls.__dict__.get("fit"), cls._accepts
+        if not isfunction(fit) or not fit.__doc__ or "Parameters\n" in fit.__doc__:
+            return  # under python -OO there is no text at all
+        if "sample_weight" in signature(fit).parameters:
+            known = accepts if isinstance(accepts, Accepts) else Accepts(scan=True)
+            fit.__doc__ = cleandoc(fit.__doc__) + _documented(known)
 
     def _read_training(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Check X, y and weights; set ``classes_``; drop rows of zero weight."""
@@ -474,38 +499,8 @@ def _first_missing(table: Table) -> int | None:
     return None
 
 
-# Rows of numbers and a numeric target, for models that are not classifiers.
-
 LARGEST = 1e100
 """Cells above this overflow when they are squared and summed."""
-
-
-@dataclass(frozen=True)
-class NumericTraining:
-    """Rows that count: numbers, target (zeros when there is none), weights, and their place."""
-
-    X: Any
-    y: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    kept: NDArray[np.int64]
-
-
-def read_numeric_training(
-    model: TableReader, X: Any, y: Any, sample_weight: Any = None, *, needs_y: bool = True
-) -> NumericTraining:
-    """Check X, a numeric y and weights; learn the columns; drop rows of zero weight."""
-    who = type(model).__name__
-    if needs_y and y is None:
-        raise ValueError(f"{who} requires y to be passed, but the target y is None.")
-    table = model._learn_columns(X)
-    matrix = numbers_of(table)
-    target = numeric_target(y) if needs_y else np.zeros(table.n_rows)
-    check_consistent_length(matrix, target)
-    weight = model._read_weight(sample_weight, table.n_rows)
-    if (weight > 0).all():
-        return NumericTraining(matrix, target, weight, np.arange(len(weight)))
-    kept = np.flatnonzero(weight)
-    return NumericTraining(matrix[kept], target[kept], weight[kept], kept)
 
 
 def numbers_of(table: Table) -> Any:
@@ -513,17 +508,6 @@ def numbers_of(table: Table) -> Any:
     matrix = table.matrix()
     refuse_huge(matrix, table.names)
     return matrix if issparse(matrix) else np.ascontiguousarray(matrix)
-
-
-def numeric_target(y: Any) -> NDArray[np.float64]:
-    """A finite float64 vector."""
-    if hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
-        y = y.to_numpy()
-    target = column_or_1d(y, warn=True)
-    target = check_array(target, dtype=np.float64, ensure_2d=False, input_name="y")
-    if np.abs(target).max(initial=0.0) > LARGEST:
-        raise ValueError(f"y holds values larger than {LARGEST:g}; rescale it.")
-    return np.asarray(target)
 
 
 def refuse_huge(matrix: Any, names: tuple[str, ...]) -> None:

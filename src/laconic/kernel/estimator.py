@@ -190,16 +190,7 @@ class GrayZoneKernelClassifier(ZoneDecisions):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GrayZoneKernelClassifier:
         """Fit the multipliers.
 
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-            Numbers only, nothing missing; the kernel matrix for ``kernel="precomputed"``.
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
+        For ``kernel="precomputed"`` X is the kernel matrix.
         """
         n_given = len(y) if hasattr(y, "__len__") else None
         rows = self._read_training(X, y, sample_weight)

@@ -169,18 +169,7 @@ class RankKernelClassifier(TableClassifier):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> RankKernelClassifier:
-        """Learn the ranks, then the kernel model.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Learn the ranks, then the kernel model."""
         rows = self._read_training(X, y, sample_weight)
         maps = learn_maps(rows.table, rows.weight)
         features = np.ascontiguousarray(np.hstack([m.contribution(rows.table) for m in maps]))

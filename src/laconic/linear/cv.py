@@ -154,18 +154,7 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GrayZoneLogisticRegressionCV:
-        """Choose and fit.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Choose and fit."""
         n_given = len(y) if hasattr(y, "__len__") else 0
         rows = self._read_training(X, y, sample_weight)
         if len(self.classes_) > 2:

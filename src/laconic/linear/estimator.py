@@ -339,18 +339,7 @@ class GrayZoneLogisticRegression(GrayZoneScores):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> GrayZoneLogisticRegression:
         """Fit the coefficients.
 
-        Parameters
-        ----------
-        X : array, CSR matrix, frame or scan of shape (n_rows, n_features)
-            Numbers only, nothing missing. Rows of a scan are not held: ``partition_``,
-            ``support_`` and ``dual_coef_`` are not set.
-        y : array of shape (n_rows,)
-            Class labels; those of a scan are one of its columns.
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
+        Rows of a scan are not held: ``partition_``, ``support_`` and ``dual_coef_`` are not set.
         """
         previous = self._previous()
         n_given = len(y) if hasattr(y, "__len__") else None

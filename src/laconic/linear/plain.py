@@ -77,18 +77,7 @@ class PlainLogisticRegression(FormPrediction):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PlainLogisticRegression:
-        """Fit the coefficients.
-
-        Parameters
-        ----------
-        X : array or frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
-        """
+        """Fit the coefficients."""
         rows = self._read_training(X, y, sample_weight)
         self.columns_ = linear_columns(rows.table, rows.weight)
         fit = self._weigh(rows)

@@ -210,14 +210,8 @@ class MinimaxClassifier(TableClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> MinimaxClassifier:
         """Learn profiles, the least favourable prior and the minimax rule.
 
-        Parameters
-        ----------
-        X : array, frame or scan of shape (n_rows, n_features)
-            A scan takes ``profiles="bins"``, and its ``class_risks_oof_`` come from folds by a
-            hash of the row's values.
-        y : array of shape (n_rows,)
-            Class labels; those of a scan are one of its columns.
-        sample_weight : array of shape (n_rows,), optional
+        A scan takes ``profiles="bins"``, and its ``class_risks_oof_`` come from folds by a
+        hash of the row's values.
         """
         rows = self._read_training(X, y, sample_weight)
         settings = self._settings()

@@ -156,19 +156,7 @@ class ModlEncoder(TransformerMixin, LabelledReader):  # type: ignore[misc]
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the partition of every column.
-
-        Parameters
-        ----------
-        X : array, frame or scan of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Class labels; those of a scan are one of its columns.
-        sample_weight : array of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
+        """Find the partition of every column."""
         training = self._read_training(X, y, sample_weight)
         return self.fit_rows(training, self.schema_, self.classes_)
 

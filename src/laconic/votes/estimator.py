@@ -96,17 +96,8 @@ class VoteClassifier(TableClassifier):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the vote; several classes are voted on one against the rest.
 
-        Parameters
-        ----------
-        X : array, frame or scan of shape (n_rows, n_features)
-            A scan for votes of stumps by CqBoost and MinCq, with folds by a hash of the row's
-            values.
-        y : array of shape (n_rows,)
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        self
+        A scan is for votes of stumps by CqBoost and MinCq, with folds by a hash of the row's
+        values.
         """
         program = self._program()
         rows = self._read_training(X, y, sample_weight)
