@@ -40,6 +40,16 @@ CLASSES = {
     4: ("a\\", "b'b", "c\nc", "d`]"),
 }
 
+LINKS: list[tuple[int, str, dict[str, Any]]] = [
+    (4, "ovr", {"smoothing": 0.01}),
+    (2, "vote", {}),
+    (2, "vote", {"calibration": ((1.7, -0.2),)}),
+    (4, "vote", {}),
+    (4, "vote", {"calibration": ((1.7, -0.2), (0.9, 0.1), (2.0, 0.0), (1.1, 0.3))}),
+    (2, "softmax", {"smoothing": 0.3}),
+]
+"""Classes, link and what else the form has."""
+
 FAMILIES = {
     # family: how to make it, and whether it reads categories and missing values
     "additive with pairs": (lambda: SparseAdditiveClassifier(pairs=1), True),
@@ -143,6 +153,14 @@ def decided(own: AdditiveScore, **rule: Any) -> DecisionClassifier:
         **{"costs": costs, "train_prior": share / share.sum(), "prefit": True, **rule},
     )
     return model.fit(None, None)
+
+
+def ruled(n_classes: int, rule: str) -> DecisionClassifier:
+    """The form of every kind of term, decided plainly or with a new prior and abstention."""
+    if rule == "plain":
+        return decided(form(n_classes))
+    share = np.arange(n_classes, 0.0, -1.0)
+    return decided(form(n_classes), prior=share / share.sum(), reject_cost=0.25)
 
 
 def people(n: int = 1000) -> tuple[pd.DataFrame, np.ndarray]:

@@ -54,24 +54,10 @@ def check(model: DecisionClassifier, frame: pd.DataFrame) -> None:
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("rule", ["plain", "prior and reject"])
 def test_same_as_python(n_classes, rule):
-    options = {}
-    if rule != "plain":
-        share = np.arange(n_classes, 0.0, -1.0)
-        options = {"prior": share / share.sum(), "reject_cost": 0.25}
-    check(cases.decided(cases.form(n_classes), **options), cases.rows(10_000))
+    check(cases.ruled(n_classes, rule), cases.rows(10_000))
 
 
-@pytest.mark.parametrize(
-    ("n_classes", "link", "more"),
-    [
-        (4, "ovr", {"smoothing": 0.01}),
-        (2, "vote", {}),
-        (2, "vote", {"calibration": ((1.7, -0.2),)}),
-        (4, "vote", {}),
-        (4, "vote", {"calibration": ((1.7, -0.2), (0.9, 0.1), (2.0, 0.0), (1.1, 0.3))}),
-        (2, "softmax", {"smoothing": 0.3}),
-    ],
-)
+@pytest.mark.parametrize(("n_classes", "link", "more"), cases.LINKS)
 def test_every_link(n_classes, link, more):
     frame = cases.rows(1000)
     frame.loc[frame[cases.AGE].abs() > 1e9, cases.AGE] = 4.0

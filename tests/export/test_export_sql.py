@@ -48,11 +48,7 @@ class Sqlite:
         marks = ", ".join("?" for _ in frame.columns)
         plain = [[_plain(cell) for cell in row] for row in frame.itertuples(index=False)]
         base.executemany(f"INSERT INTO {quoted(TABLE)} VALUES ({marks})", plain)
-        found = base.execute(query)
-        names = [column[0] for column in found.description]
-        result = found.fetchall()
-        base.close()
-        return names, result
+        return _answer(base, query)
 
 
 class Duckdb:
@@ -66,11 +62,7 @@ class Duckdb:
         base = duckdb.connect()
         base.register("given", pa.table(columns))
         base.execute(f"CREATE TABLE {quoted(TABLE)} AS SELECT * FROM given")
-        found = base.execute(query)
-        names = [column[0] for column in found.description]
-        result = found.fetchall()
-        base.close()
-        return names, result
+        return _answer(base, query)
 
 
 class Postgres:
@@ -100,6 +92,14 @@ class Postgres:
             result = found.fetchall()
             base.rollback()
             return [column.name for column in found.description], result
+
+
+def _answer(base: Any, query: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    found = base.execute(query)
+    names = [column[0] for column in found.description]
+    result = found.fetchall()
+    base.close()
+    return names, result
 
 
 def _plain(cell: Any, *, keep_nan: bool = False) -> Any:
@@ -142,25 +142,11 @@ def check(base: Any, model: DecisionClassifier, frame: pd.DataFrame, key: str = 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("rule", ["plain", "prior and reject"])
 def test_same_as_python(base, n_classes, rule):
-    options = {}
-    if rule != "plain":
-        share = np.arange(n_classes, 0.0, -1.0)
-        options = {"prior": share / share.sum(), "reject_cost": 0.25}
-    check(base, cases.decided(cases.form(n_classes), **options), cases.rows(N_ROWS))
+    check(base, cases.ruled(n_classes, rule), cases.rows(N_ROWS))
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: base.dialect)
-@pytest.mark.parametrize(
-    ("n_classes", "link", "more"),
-    [
-        (4, "ovr", {"smoothing": 0.01}),
-        (2, "vote", {}),
-        (2, "vote", {"calibration": ((1.7, -0.2),)}),
-        (4, "vote", {}),
-        (4, "vote", {"calibration": ((1.7, -0.2), (0.9, 0.1), (2.0, 0.0), (1.1, 0.3))}),
-        (2, "softmax", {"smoothing": 0.3}),
-    ],
-)
+@pytest.mark.parametrize(("n_classes", "link", "more"), cases.LINKS)
 def test_every_link(base, n_classes, link, more):
     frame = cases.rows(1000)
     frame.loc[frame[cases.AGE].abs() > 1e9, cases.AGE] = 4.0

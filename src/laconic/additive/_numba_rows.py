@@ -27,6 +27,8 @@ Fractions = NDArray[np.float32]
 _IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
 _CALLED = 64
 """Entries of a basis from which on a library's product is worth its call (by timing)."""
+_CORNERS, _FOUR_CELLS, _CELLS, _TWO_LEVELS, _LEVELS, _LINE = range(6)
+"""Passes over the rows of a term: the first three read two columns, the others one."""
 
 
 class Rows(NamedTuple):
@@ -100,6 +102,19 @@ def _on_knots(rows: Rows, terms: Terms, t: int) -> bool:
     """Whether every row of both columns of a grid lies on a coarse knot."""
     a, b = terms.first[t], terms.second[t]
     return bool(rows.coarse_fraction_row[a] == 0 and rows.coarse_fraction_row[b] == 0)
+
+
+@njit(cache=True, nogil=True)
+def _pass_of(rows: Rows, terms: Terms, t: int) -> int:
+    """The quickest pass over the rows of term t."""
+    a, b = terms.first[t], terms.second[t]
+    if b >= 0:
+        if not _on_knots(rows, terms, t):
+            return _CORNERS
+        return _FOUR_CELLS if rows.coarse_yes_no[a] and rows.coarse_yes_no[b] else _CELLS
+    if rows.fraction_row[a] >= 0:
+        return _LINE
+    return _TWO_LEVELS if rows.yes_no[a] else _LEVELS
 
 
 @njit(cache=True, nogil=True)
@@ -200,26 +215,25 @@ def _grid_sums(
 def slot_sums(rows: Rows, terms: Terms, t: int, values: Floats, out: Floats) -> None:
     """out[m] = sum over rows of values[i] times the share of row i in slot m of term t."""
     out[:] = 0.0
-    a = terms.first[t]
-    b = terms.second[t]
-    if b >= 0:
+    way = _pass_of(rows, terms, t)
+    if way <= _CELLS:
         width = terms.width[t]
         slots_a, slots_b, along, across = _grid(rows, terms, t)
-        if not _on_knots(rows, terms, t):
+        if way == _CORNERS:
             _grid_sums(slots_a, slots_b, along, across, np.uint64(width), values, out)
-        elif rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
+        elif way == _FOUR_CELLS:
             four_cell_sums(slots_a, slots_b, width, values, out)
         else:
             cell_sums(slots_a, slots_b, width, values, out)
         return
-    slots = rows.slots[a]
-    if rows.fraction_row[a] < 0:
-        if rows.yes_no[a]:
-            two_level_sums(slots, values, out)
-        else:
-            _level_sums(slots, values, out)
+    slots = rows.slots[terms.first[t]]
+    if way == _TWO_LEVELS:
+        two_level_sums(slots, values, out)
         return
-    part = rows.fraction[rows.fraction_row[a]]
+    if way == _LEVELS:
+        _level_sums(slots, values, out)
+        return
+    part = rows.fraction[rows.fraction_row[terms.first[t]]]
     for i in range(values.shape[0]):
         m = slots[i]
         share = values[i] * part[i]
@@ -345,30 +359,28 @@ def _add_grid(
 
 @njit(cache=True, nogil=True)
 def _add_only(rows: Rows, terms: Terms, t: int, slot_values: Floats, change: Floats) -> None:
-    n = change.shape[0]
-    a = terms.first[t]
-    b = terms.second[t]
-    if b >= 0:
+    way = _pass_of(rows, terms, t)
+    if way <= _CELLS:
         width = terms.width[t]
-        slots_a, slots_b, along, across = _grid(rows, terms, t)
-        if not _on_knots(rows, terms, t):
-            _add_grid(slots_a, slots_b, along, across, np.uint64(width), slot_values, change)
-        elif rows.coarse_yes_no[a] and rows.coarse_yes_no[b]:
-            add_four_cells(slots_a, slots_b, width, slot_values, change)
+        first, second, along, across = _grid(rows, terms, t)
+        if way == _CORNERS:
+            _add_grid(first, second, along, across, np.uint64(width), slot_values, change)
+        elif way == _FOUR_CELLS:
+            add_four_cells(first, second, width, slot_values, change)
         else:
-            for i in range(n):
-                change[i] += slot_values[np.int64(slots_a[i]) * width + np.int64(slots_b[i])]
+            for i in range(change.shape[0]):
+                change[i] += slot_values[np.int64(first[i]) * width + np.int64(second[i])]
         return
-    slots = rows.slots[a]
-    if rows.yes_no[a]:
+    slots = rows.slots[terms.first[t]]
+    if way == _TWO_LEVELS:
         add_two_levels(slots, slot_values, change)
         return
-    if rows.fraction_row[a] < 0:
-        for i in range(n):
+    if way == _LEVELS:
+        for i in range(change.shape[0]):
             change[i] += slot_values[slots[i]]
         return
-    part = rows.fraction[rows.fraction_row[a]]
-    for i in range(n):
+    part = rows.fraction[rows.fraction_row[terms.first[t]]]
+    for i in range(change.shape[0]):
         m = slots[i]
         change[i] += slot_values[m] + part[i] * (slot_values[m + 1] - slot_values[m])
 

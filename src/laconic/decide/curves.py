@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
-from sklearn.utils import column_or_1d
 
 from laconic._typing import Floats, Mask
 from laconic.core import drawing as theme
 from laconic.core.decisions import cost_matrix, decision_threshold
-from laconic.decide.costs import labels_of
+from laconic.decide.displays import labelled_proba
 from laconic.decide.intervals import CONFIDENCE, rate_interval
 from laconic.decide.threshold import GuaranteedThreshold
 
@@ -71,12 +70,7 @@ class Rates:
 def _checked(
     y: ArrayLike, proba: ArrayLike, positive: Any, labels: Any, costs: Any = None
 ) -> tuple[Mask, Floats, Any, Any]:
-    truth = column_or_1d(y)
-    p = theme.checked_proba(proba, truth)
-    classes = labels_of(truth, costs, labels)
-    if len(classes) != 2:
-        raise ValueError(f"A decision curve needs two classes, here are {len(classes)}.")
-    k = theme.place_of_positive(classes, positive)
+    truth, p, classes, k = labelled_proba(y, proba, positive, labels, costs, "A decision curve")
     own = np.asarray(truth == classes[k])
     if own.all() or not own.any():
         raise ValueError("A decision curve needs rows of both classes.")

@@ -20,6 +20,21 @@ from laconic.decide.shift import class_risks, prior_grid
 __all__ = ["CostCurveDisplay", "PriorRiskDisplay", "ReliabilityDisplay"]
 
 
+def labelled_proba(
+    y: ArrayLike, proba: ArrayLike, positive: Any, labels: Any, costs: Any, only_two: str = ""
+) -> tuple[NDArray[Any], Floats, NDArray[Any], int]:
+    """Checked classes of the rows, probabilities, all classes and the place of the positive one.
+
+    ``only_two`` is what refuses more than two classes.
+    """
+    truth = column_or_1d(y)
+    p = theme.checked_proba(proba, truth)
+    classes = labels_of(truth, costs, labels)
+    if only_two and len(classes) != 2:
+        raise ValueError(f"{only_two} needs two classes, here are {len(classes)}.")
+    return truth, p, classes, theme.place_of_positive(classes, positive)
+
+
 @dataclass
 class ReliabilityDisplay(theme.Display):
     """Observed against predicted frequency of a class, with confidence bars and decision zone.
@@ -96,10 +111,7 @@ class ReliabilityDisplay(theme.Display):
             The class that ``proba`` is of; by default the last of two.
         labels, sample_weight, name : optional
         """
-        truth = column_or_1d(y)
-        p = theme.checked_proba(proba, truth)
-        classes = labels_of(truth, costs, labels)
-        k = theme.place_of_positive(classes, positive)
+        truth, p, classes, k = labelled_proba(y, proba, positive, labels, costs)
         hit = class_codes(truth, classes, "y") == k
         threshold = None
         if costs is not None:
@@ -233,12 +245,7 @@ class CostCurveDisplay(theme.Display):
 
         ``costs`` may be per-row costs; then ``threshold`` must be given.
         """
-        truth = column_or_1d(y)
-        p = theme.checked_proba(proba, truth)
-        classes = labels_of(truth, costs, labels)
-        if len(classes) != 2:
-            raise ValueError(f"A cost curve needs two classes, here are {len(classes)}.")
-        k = theme.place_of_positive(classes, positive)
+        truth, p, classes, k = labelled_proba(y, proba, positive, labels, costs, "A cost curve")
         matrix = cost_matrix(costs, classes, n_rows=len(truth), positive=positive)
         if threshold is None:
             threshold = _threshold(matrix, k)

@@ -66,12 +66,8 @@ def best_groups(
 
     Parameters
     ----------
-    weights : array of shape (V, B * n_classes)
-        Class weights of the V values; B > 1 for one side of a grid.
-    n_classes : int
-    prior : PartitionPrior
-    limits : Limits, optional
-        ``monotone`` has no meaning here.
+    weights, n_classes, prior, limits
+        As in :func:`~laconic.modl.intervals.best_intervals`; ``monotone`` has no meaning here.
 
     Returns
     -------

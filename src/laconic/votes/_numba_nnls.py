@@ -7,6 +7,8 @@ enters (one triangular solve) or leaves (Givens rotations), never refactored.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,25 @@ MOST_REPAIRS = 5
 
 REFRESH = 32
 """Sweeps between two slopes that are computed anew; between them only what moved is subtracted."""
+
+
+class Work(NamedTuple):
+    """Weights, their sides, and the factor of those that are free; changed in place."""
+
+    R: Floats
+    u: Floats
+    order: NDArray[np.int64]
+    w: Floats
+    side: NDArray[np.int8]
+    free: NDArray[np.bool_]
+
+
+class Box(NamedTuple):
+    """What holds the weights back."""
+
+    penalty: float
+    lower: Floats
+    upper: Floats
 
 
 @njit(cache=True)
@@ -123,23 +144,14 @@ def _release(
 
 
 @njit(cache=True)
-def _settle(
-    R: Floats,
-    u: Floats,
-    order: NDArray[np.int64],
-    k: int,
-    w: Floats,
-    side: NDArray[np.int8],
-    free: NDArray[np.bool_],
-    penalty: float,
-    lower: Floats,
-    upper: Floats,
-) -> tuple[int, int, float]:
+def _settle(work: Work, box: Box, k: int) -> tuple[int, int, float]:
     """Move to the best point of the free set, releasing what meets a bound on the way.
 
     Only variables that stand on a bound *and* would go on leaving are released: releasing every
     variable at zero would throw away those that have just been freed, for ever.
     """
+    R, u, order, w, side, free = work
+    penalty, lower, upper = box
     d = np.empty(max(k, 1))
     released, decrease = 0, 0.0
     while k > 0:
@@ -178,26 +190,14 @@ def _settle(
 
 
 @njit(cache=True)
-def _exchange(
-    G: Floats,
-    R: Floats,
-    u: Floats,
-    order: NDArray[np.int64],
-    k: int,
-    w: Floats,
-    side: NDArray[np.int8],
-    free: NDArray[np.bool_],
-    j: int,
-    sign: float,
-    penalty: float,
-    lower: Floats,
-    upper: Floats,
-) -> int:
+def _exchange(G: Floats, work: Work, box: Box, k: int, j: int, sign: float) -> int:
     """Push a dependent column j in and what it depends on out, leaving every vote unchanged.
 
     Along that direction only the penalty changes, so it is followed until a free variable meets a
     bound; that one is released. Returns the new k, or -1 when no bound is met.
     """
+    R, u, order, w, side, free = work
+    penalty, lower, upper = box
     r = np.empty(k)
     for i in range(k):
         r[i] = G[j, order[i]]
@@ -227,17 +227,10 @@ def _exchange(
 
 
 @njit(cache=True)
-def _pulls(
-    g: Floats,
-    w: Floats,
-    penalty: float,
-    lower: Floats,
-    upper: Floats,
-    free: NDArray[np.bool_],
-    n: int,
-    pull: Floats,
-) -> None:
+def _pulls(g: Floats, work: Work, box: Box, n: int, pull: Floats) -> None:
     """Signed effective slope of every bound variable that may move, 0 for the others."""
+    w, free = work.w, work.free
+    penalty, lower, upper = box
     for j in range(n):
         pull[j] = 0.0
         if free[j]:
@@ -299,6 +292,7 @@ def active_set(
     g = np.empty(n)
     pull = np.empty(n)
     u = np.zeros(min(n, R.shape[0]) + 1)
+    work, box = Work(R, u, order, w, side, free), Box(penalty, lower, upper)
     sweep, tries, repairs = 0, 0, 0
     value, least, kept = 0.0, np.inf, w[:n].copy()
     single, moved, status = one_at_a_time, False, OUT_OF_SWEEPS
@@ -354,12 +348,12 @@ def active_set(
         sweep += 1
         # a warm start, or rounding in a long chain of rotations: first settle what is free
         if slope > tol and tries < 5:
-            k, released, _ = _settle(R, u, order, k, w, side, free, penalty, lower, upper)
+            k, released, _ = _settle(work, box, k)
             tries += 1
             stale = REFRESH
             continue
         tries = 0
-        _pulls(g, w, penalty, lower, upper, free, n, pull)
+        _pulls(g, work, box, n, pull)
         best, open_best = 0.0, 0.0
         for j in range(n):
             size = abs(pull[j])
@@ -393,9 +387,7 @@ def active_set(
                 sign = 1.0 if pull[j] > 0.0 else -1.0
                 side[j] = 1 if sign > 0.0 else -1
                 while fate < 0 and k > 0:
-                    left = _exchange(
-                        G, R, u, order, k, w, side, free, j, sign, penalty, lower, upper
-                    )
+                    left = _exchange(G, work, box, k, j, sign)
                     if left < 0:
                         break
                     k = left
@@ -414,7 +406,7 @@ def active_set(
                 side[j] = 1 if toward > 0.0 else -1
         if first < 0:
             continue
-        k, released, decrease = _settle(R, u, order, k, w, side, free, penalty, lower, upper)
+        k, released, decrease = _settle(work, box, k)
         if decrease > 1e-15 * abs(value) or swapped:
             moved = True
             if released > 0 or swapped:
