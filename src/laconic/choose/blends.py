@@ -16,7 +16,8 @@ from sklearn.base import clone
 
 from laconic._typing import Floats
 from laconic.additive.estimator import SparseAdditiveClassifier
-from laconic.choose.page.shortening import lesson_rows, shortened
+from laconic.choose.page.lessons import Lesson
+from laconic.choose.page.shortening import shortened
 from laconic.choose.tuning import LESSON_ROWS
 from laconic.core.contract import Accepts, Interval, TableReader, fit_context
 from laconic.core.form_prediction import FormPrediction
@@ -24,7 +25,6 @@ from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Ter
 from laconic.core.links import Link
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.axes import Axis, CategoryAxis, Encoded, IntervalAxis, KnotAxis
-from laconic.data.tables.columns import Table
 from laconic.linear.plain import PlainLogisticRegression
 
 MEAN_LINKS: tuple[Link, ...] = ("logit", "softmax")
@@ -238,13 +238,12 @@ class BlendedClassifier(FormPrediction):
                 self._refuse_scan(self._can_scan(), " with these members")
                 some = X.sample(LESSON_ROWS, 0)
                 fitted = [clone(member).fit(X) for member in members]
-                self._publish(fitted, (some.table, some.weight))
+                self._publish(fitted, Lesson.of_sample(some.table, some.weight))
                 return self
             weighted = {} if sample_weight is None else {"sample_weight": rows.weight}
             labels = self.classes_[rows.y]
-            few = lesson_rows(rows)
             fitted = [clone(own).fit(rows.table, labels, **weighted) for own in members]
-            self._publish(fitted, (rows.table[few], rows.weight[few]))
+            self._publish(fitted, Lesson.of(rows))
             self.feature_importances_ = self._importances(rows.table, rows.weight)
         return self
 
@@ -281,21 +280,21 @@ class BlendedClassifier(FormPrediction):
         fitted: Sequence[Any],
         weights: Sequence[float] | None = None,
         max_size: float | None = None,
-        rows: tuple[Table, Floats] | None = None,
+        lesson: Lesson | None = None,
     ) -> BlendedClassifier:
         """The mean of models that are fitted already, on the same columns and classes.
 
-        ``rows``, with their weights, are those on which it is shortened.
+        ``lesson`` holds the rows on which it is shortened.
         """
         given = None if weights is None else [float(weight) for weight in weights]
         model = cls([clone(member) for member in fitted], given, max_size=max_size)
         model.schema_ = fitted[0].schema_
         model._publish_names()
         model.classes_ = fitted[0].classes_
-        model._publish(fitted, rows)
+        model._publish(fitted, lesson)
         return model
 
-    def _publish(self, fitted: Sequence[Any], rows: tuple[Table, Floats] | None) -> None:
+    def _publish(self, fitted: Sequence[Any], lesson: Lesson | None) -> None:
         self.__dict__.pop("feature_importances_", None)
         self.estimators_ = list(fitted)
         for member in fitted:
@@ -304,8 +303,8 @@ class BlendedClassifier(FormPrediction):
             member._publish_names()
         whole = mean_form([summed_form(member) for member in fitted], self._shares(len(fitted)))
         self.form_ = whole
-        if self.max_size is not None and rows is not None:
-            self.form_ = shortened(whole, *rows, self.max_size)
+        if self.max_size is not None and lesson is not None:
+            self.form_ = shortened(whole, *lesson.rows_for(whole), self.max_size)
         for name in ("objective_", "duality_gap_"):
             own = [getattr(member, name, None) for member in fitted]
             known = [float(value) for value in own if value is not None and np.ndim(value) == 0]

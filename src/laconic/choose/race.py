@@ -18,7 +18,7 @@ from laconic._typing import Floats, Ints, Keys
 from laconic.choose.budget import Budget, Forecast, forecast, keyed_sample, rows_in_time
 from laconic.choose.candidates import Candidate
 from laconic.choose.comparison import Judge, Outcome
-from laconic.choose.page.shortening import lesson_rows
+from laconic.choose.page.lessons import Lesson
 from laconic.choose.stacking import log_probabilities, stacked
 from laconic.choose.tuning import (
     BEHIND,
@@ -32,7 +32,6 @@ from laconic.choose.tuning import (
 from laconic.core.contract import TableReader, Training, take_rows
 from laconic.core.folds import keys_of
 from laconic.core.links import probabilities
-from laconic.data.tables.columns import Table
 from laconic.linear.plain import PlainLogisticRegression
 
 Folds = Sequence[tuple[Ints, Ints]]
@@ -233,12 +232,9 @@ class Race:
         keys = keys_of(self.rows.training, 0) if self.keys is None else self.keys
         return keyed_sample(keys, y, n_rows)
 
-    def lesson(self, places: Ints | None = None) -> tuple[Table, Floats]:
-        """Rows enough for a page to learn from, of some places or of all, and their weights."""
-        own = self.rows.training
-        few = lesson_rows(own)
-        few = few if places is None else np.intersect1d(few, places)
-        return own.table[few], own.weight[few]
+    def lesson(self, places: Ints | None = None) -> Lesson:
+        """Rows enough for a page to learn from, of some places or of all."""
+        return Lesson.of(self.rows.training, places)
 
     def affordable(self, kept: Outcome) -> tuple[list[Outcome], list[float]]:
         """Members of what is kept, and their weights: the heaviest whose fits end in time."""

@@ -208,6 +208,19 @@ def uniforms(keys: Keys) -> NDArray[np.float64]:
     return np.asarray((keys >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
+def salted_draws(keys: Keys, *salts: Any) -> NDArray[np.float64]:
+    """A number in [0, 1) for each key; other salts give other numbers.
+
+    >>> keys = np.array([5, 9, 5], dtype=np.uint64)
+    >>> one, other = salted_draws(keys, 1), salted_draws(keys, 2)
+    >>> bool(one[0] == one[2]), bool(one[0] == other[0])
+    (True, False)
+    """
+    for salt in salts:
+        keys = _mixed(keys ^ _mixed(np.array([salt], dtype=np.uint64) + np.uint64(1)))
+    return uniforms(_mixed(keys))
+
+
 def number_draws(start: int, stop: int, seed: int = 0) -> NDArray[np.float64]:
     """A number in [0, 1) for each row number from ``start`` to ``stop``.
 

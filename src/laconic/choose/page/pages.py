@@ -49,7 +49,7 @@ def pages_of(long: Outcome, race: Race) -> list[Outcome]:
     sizes: list[list[float]] = [[] for _ in limits]
     for fold, form in long.forms.items():
         train, test = race.rows.folds[fold]
-        path = Shortening(form, *race.lesson(train))
+        path = Shortening(form, *race.lesson(train).rows_for(form))
         for limit, raw, size in zip(limits, raws, sizes, strict=True):
             form = path.to(limit)
             raw[test] = 0.0  # a class may be absent from the training rows of a fold

@@ -25,11 +25,8 @@ from scipy.linalg import solve
 from sklearn.isotonic import isotonic_regression
 
 from laconic._typing import Floats, Ints
-from laconic.choose.budget import keyed_sample
-from laconic.choose.tuning import FIRST_CUT, LESSON_ROWS, REFIT_RIDGE
+from laconic.choose.tuning import FIRST_CUT, REFIT_RIDGE
 from laconic.core.compact import term_size
-from laconic.core.contract import Training
-from laconic.core.folds import keys_of
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
 from laconic.core.links import probabilities
 from laconic.data.tables.axes import KnotAxis, encode_column
@@ -39,11 +36,6 @@ from laconic.data.tables.columns import Table
 def form_size(form: AdditiveScore) -> int:
     """Entries that a reader must look at."""
     return sum(term_size(term) for term in form.terms)
-
-
-def lesson_rows(training: Training, seed: int = 0) -> Ints:
-    """Places of rows enough to learn from: the long form has no noise in it."""
-    return keyed_sample(keys_of(training, seed), training.y, LESSON_ROWS)
 
 
 def shortened(form: AdditiveScore, table: Table, weight: Floats, most: float) -> AdditiveScore:
@@ -129,9 +121,10 @@ class Shortening:
         own = [part for part in self.parts if part.score == k]
         blocks = []
         for part in own:
-            basis = sparse.coo_matrix(part.basis())
-            at = self.starts[part.term] + part.slots[basis.row]
-            blocks.append((at, basis.col, basis.data))
+            basis = part.basis()
+            slot, entry = np.nonzero(basis)
+            at = self.starts[part.term] + part.slots[slot]
+            blocks.append((at, entry, basis[slot, entry]))
         ends = np.cumsum([1, *(len(part.values) for part in own)])
         n = len(self.scores)
         X = np.ones((n, int(ends[-1])))
