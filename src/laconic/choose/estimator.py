@@ -98,11 +98,11 @@ class LaconicClassifier(TableClassifier):
         Other costs that the same model will decide under: ``scenarios_`` tells what its decisions
         cost under each, ``predict(X, scenario=...)`` takes them. The choice is made at ``costs``.
     candidates : "auto", list of str or dict, default="auto"
-        "auto" compares "additive", "additive-single", "logistic", "rules" (up to 5,000 rows),
-        "kernel", "scorecard-built" and, with ``prior_bounds``, "minimax". A list names some of
-        these and of "bayes", "scorecard", "gray-zone" (two classes), "votes", "bayes-built" and
-        "forest-votes", tried in the order given, and may hold "auto" and your own models,
-        ``["auto", ("mine", model)]``; a dict from name to classifier brings others only.
+        "auto" compares "additive", "logistic", "rules" (up to 5,000 rows), "kernel",
+        "scorecard-built" and, with ``prior_bounds``, "minimax". A list names some of these and of
+        "additive-single" (no pairs), "bayes", "scorecard", "gray-zone" (two classes), "votes",
+        "bayes-built" and "forest-votes", tried in the order given, and may hold "auto" and your own
+        models, ``["auto", ("mine", model)]``; a dict from name to classifier brings others only.
     readable : bool, default=True
         False keeps the committee itself: no form, no SQL, no model file.
     max_size : int, default=300
