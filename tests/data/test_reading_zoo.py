@@ -182,7 +182,40 @@ ZOO = {
     ),
     "exponents": one([f"{x:e}" for x in NUMBERS], "number", [float(f"{x:e}") for x in NUMBERS]),
     "zero and one": one(FLAGS.astype(int), "number", FLAGS.astype(float)),
+    "prices without cents": one(
+        [f"{x},-" if i % 2 else f"{x},50" for i, x in enumerate(WHOLE)], "number",
+        [x + 0.5 * (1 - i % 2) for i, x in enumerate(WHOLE)], said="decimal comma",
+    ),
+    "francs without rappen": one(
+        [f"CHF {x}.--" if i % 2 else f"Fr. {x}.-" for i, x in enumerate(WHOLE)], "number", WHOLE
+    ),
+    "debts with the minus behind": one(
+        [german(x) + "-" * (i % 2) for i, x in enumerate(NUMBERS)], "number",
+        [-x if i % 2 else x for i, x in enumerate(NUMBERS)],
+    ),
+    "euros in words": one(
+        [f"{x} {('euros', 'eur', 'EUR', 'Euro')[i % 4]}" for i, x in enumerate(NUMBERS)], "number",
+        NUMBERS, said="in \u20ac",
+    ),
+    "footnotes behind numbers": one(
+        [f"{x}*" if i % 12 == 0 else str(x) for i, x in enumerate(NUMBERS)], "id",
+        said="55 of 60 cells are numbers: --as 'x=number' takes the others, such as",
+    ),
+    "shares with and without their sign": one(
+        [f"{x}%" if i % 2 else f"{x / 100:.3f}" for i, x in enumerate(NUMBERS)], "id",
+        said="with and without % cannot be compared",
+    ),
+    "either temperature": one(
+        [f"{x}\u00b0{'CF'[i % 2]}" for i, x in enumerate(NUMBERS)], "id",
+        said="amounts in \u00b0C and \u00b0F cannot be compared",
+    ),
     # yes and no
+    "TRUE, FALSE, 1 and 0": one(
+        [("TRUE" if f else "FALSE") if i % 3 else str(int(f)) for i, f in enumerate(FLAGS)],
+        "yes/no", YES_NO,
+    ),
+    "ja and nein": one(["ja" if f else "nein" for f in FLAGS], "yes/no",
+                       ["ja" if f else "nein" for f in FLAGS]),
     "TRUE and FALSE": one([str(f).upper() for f in FLAGS], "yes/no", YES_NO),
     "true and false": one([str(f).lower() for f in FLAGS], "yes/no", YES_NO),
     "True and False": one(FLAGS, "yes/no", YES_NO),
@@ -211,6 +244,26 @@ ZOO = {
     "months by name": dated([f"{d:%d-%b-%Y}" for d in DAYS]),
     "American dates": dated([f"{d:%B} {d.day}, {d.year}" for d in DAYS]),
     "eight digits": dated([f"{d:%Y%m%d}" for d in DAYS]),
+    "two ways to write a date": dated(
+        [f"{d:%d/%m/%Y}" if i % 2 else f"{d}" for i, d in enumerate(DAYS)],
+        said="the day first, in part the year first", unclear=True,
+    ),
+    "years of two digits first": dated([f"{d:%y-%m-%d}" for d in DAYS], unclear=True,
+                                       said="the year first, of two digits"),
+    "day or month first, as it comes": one(
+        [f"{d:%d/%m/%Y}" if i % 2 else f"{d:%m/%d/%Y}" for i, d in enumerate(DAYS)], "id",
+        said="dates in several orders: --as 'x=date-dmy'",
+    ),
+    "zeros for no date": one(
+        with_cells([f"{d}" for d in DAYS], dict.fromkeys(range(0, N, 9), "0000-00-00")), "date",
+        said="'0000-00-00' is taken for missing",
+    ),
+    "a date for never": one(
+        with_cells([f"{d}" for d in DAYS], {3: "9999-12-31"}), "date", said="to 9999-12-31",
+    ),
+    "date and time of Unix": timed(lambda m: f"{m:%a %b %d %H:%M:%S %Y}"),
+    "date and time of a database": timed(lambda m: f"{m:%d-%b-%y %I.%M.%S} {m:%p}"),
+    "date and time in French": timed(lambda m: f"{m:%d/%m/%Y} \u00e0 {m.hour}h{m.minute:02d}"),
     "date and time": timed(lambda m: f"{m:%Y-%m-%d %H:%M:%S}"),
     "date and time of ISO": timed(lambda m: f"{m:%Y-%m-%dT%H:%M:%S}Z"),
     "date and half of a day": timed(lambda m: f"{m:%m/%d/%Y %I:%M %p}"),
@@ -234,6 +287,11 @@ ZOO = {
     ),
     "times of day": one([f"{h:02d}:30" for h in HOURS], "time", HOURS + 0.5),
     "durations": one([f"{h + 20}:15:00" for h in HOURS], "duration", HOURS + 20.25),
+    "times of day in French": one([f"{h}h30" for h in HOURS], "time", HOURS + 0.5),
+    "hours of half a day": one(
+        [f"{h % 12 or 12}{'pm' if h > 11 else 'am'}" for h in HOURS], "time", HOURS
+    ),
+    "minutes and seconds": one([f"{h}:30.0" for h in HOURS], "duration", (60 * HOURS + 30) / 3600),
     "hours and minutes": one([f"{h}h 30min" for h in HOURS], "duration", HOURS + 0.5),
     # names
     "codes with leading zeros": one(CODES, "code", CODES, lossy=True),
@@ -248,7 +306,22 @@ ZOO = {
     "house numbers": one(["1A", "2B", "3C", "4"] * 15, "category", ["1A", "2B", "3C", "4"] * 15),
     "versions": one(["1.2.3", "1.2.0", "2.0.1"] * 20, "category", ["1.2.3", "1.2.0", "2.0.1"] * 20),
     "one level and missing": one(["x", ""] * 30, "category", ["x", None] * 30),
+    "the same but for capitals": one(
+        [g.upper() if i % 5 == 0 else g for i, g in enumerate(GROUPS)], "category",
+        [g.upper() if i % 5 == 0 else g for i, g in enumerate(GROUPS)],
+        said="'EAST', 'east' differ in capitals alone",
+    ),
+    "ordinals": one(["1st", "2nd", "3rd"] * 20, "category", ["1st", "2nd", "3rd"] * 20),
+    "faces": one(["\U0001f600", "\U0001f620", ""] * 20, "category",
+                 ["\U0001f600", "\U0001f620", None] * 20),
+    "cells of JSON": one(['{"a": 1}', '{"a": 2, "b": "x"}'] * 30, "category",
+                         ['{"a": 1}', '{"a": 2, "b": "x"}'] * 30),
     # left out
+    "blood pressure": one(
+        [f"{i + 95}/{i % 7 + 60}" for i in range(N)], "id", said="two numbers in a cell (100/65)"
+    ),
+    "telephones": one([f"+33 6 {i:02d} 34 47 {97 - i:02d}" for i in range(N)], "id"),
+    "accounts": one([f"DE{i:02d} 3704 0044 0532 01{i:02d} 00" for i in range(N)], "id"),
     "row numbers": one(range(1000, 1000 + N), "id"),
     "row numbers of some rows": one(draw.permutation(100)[:N], "id"),
     "customer numbers": Animal({"customerID": [str(x * 7919 % 999_983) for x in range(N)]},

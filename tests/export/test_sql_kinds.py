@@ -21,7 +21,9 @@ KINDS = {
     "us day": "date", "month": "date", "compact": "date", "stamp": "date-time",
     "late stamp": "date-time", "at": "time", "took": "duration", "ran": "duration",
     "smoker": "yes/no", "member": "yes/no", "postcode": "code", "branch": "code",
-    "kind": "category", "note": "text",
+    "kind": "category", "note": "text", "price": "number", "fee": "number", "mixed day": "date",
+    "short day": "date", "french stamp": "date-time", "opened": "time", "shift": "time",
+    "lap": "duration", "worked": "duration", "active": "yes/no",
 }  # fmt: skip
 
 
@@ -59,6 +61,17 @@ def cells(draw: np.random.Generator) -> dict[str, list[str]]:
         "code of the row": [f"R{k:05d}" for k in draw.permutation(N)],
         "country": ["FR"] * N,
         "remarks": [""] * N,
+        "price": [f"{v},-" if v % 2 else f"{v},50-" for v in draw.integers(10, 999, N)],
+        "fee": [f"{v} {('EUR', 'euros', '€')[v % 3]}" for v in draw.integers(10, 999, N)],
+        "mixed day": [f"{d:%d/%m/%Y}" if k % 3 else f"{d}" for k, d in enumerate(days)],
+        "short day": [f"{d:%y-%m-%d}" for d in days],
+        "french stamp": [f"{d:%d/%m/%Y}{' à ' if m % 2 else ' '}{m // 60}h{m % 60:02d}" for d, m in
+                         zip(days, minutes, strict=True)],
+        "opened": [f"{m // 60:02d}h{m % 60:02d}" for m in minutes],
+        "shift": [f"{m // 60 % 12 or 12} {'pm' if m > 719 else 'am'}" for m in minutes],
+        "lap": [f"{m // 60}:{m % 60:02d}.{m % 10}" for m in minutes],
+        "worked": [f"{m // 30}h{m % 60:02d}" for m in minutes],
+        "active": draw.choice(["TRUE", "FALSE", "1", "0"], N).tolist(),
         "note": [", ".join(draw.choice(["paid", "Late", "never", "ÉTÉ", "again"], 4)) + f" {k}."
                  for k in range(N)],
     }  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from laconic.data.reading.column import ColumnReading
-from laconic.data.reading.dates import HOUR_UNITS
+from laconic.data.reading.dates import AT, HOUR_UNITS
 from laconic.data.reading.words import PERCENT, SAME_CURRENCY, TIMES, WEEKDAYS
 from laconic.export.sql_dialects import Dialect
 
@@ -29,7 +29,8 @@ _MARKS = (
 )
 _LARGE = "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝŒŠŽ"
 """Marks between words; large letters that LOWER may not know."""
-_ORDERS = ("ymd", "dmy", "mdy", "month", "compact", "typed")
+_ORDERS = ("ymd", "dmy", "mdy", "short-ymd", "month", "compact", "typed")
+_NO_CENTS = tuple(sign + dash for sign in ",." for dash in ("--", "-", "\u2013", "\u2014"))
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ def can_read(column: ColumnReading, dialect: Dialect) -> bool:
     return dialect.name in READS
 
 
+def _century(year: str) -> str:
+    """Four digits of a year that is written with two, as POSIX reads them."""
+    return f"(CASE WHEN {year} < '69' THEN '20' ELSE '19' END) || {year}"
+
+
 @dataclass(frozen=True)
 class CellReader:
     """Writes the stages from a raw cell to the columns that the model sees; ``tag`` keeps the
@@ -139,7 +145,7 @@ class CellReader:
             text = f"CASE WHEN {self._find(text, PERCENT)} > 0 THEN {text} END"
         plain = f"CASE WHEN {self.reads.is_number.format(raw)} THEN {self._as_float(raw)} END"
         thousands, decimal = (".", ",") if column.decimal == "," else (",", ".")
-        gone = [(own, "") for own in (*spelled, *_BLANKS, *_BOUNDS)]
+        gone = [(own, "") for own in (*spelled, *_BLANKS, *_BOUNDS, *_NO_CENTS)]
         minus = f"{c} LIKE '-%' OR {c} LIKE '(%)' OR {c} LIKE '%-'"
         bare = f"REPLACE(REPLACE({c}, '{thousands}', ''), '{decimal}', '.')"
         letters = {own.lower().rstrip("."): times for own, times in TIMES.items()}
@@ -213,20 +219,27 @@ class CellReader:
         a, b, c = (self._name(letter) for letter in "abc")
         stages: list[Stage] = [
             {d: said},
-            {d: marks, t: f"LOWER(TRIM({self._after(d, ' ')}))"},
+            {d: marks, t: self._time_of(self._after(d, " "))},
             {d: d, t: t, a: self._before(d, "/"), r: self._after(d, "/")},
             {d: d, t: t, a: a, b: self._before(r, "/"), c: self._after(r, "/")},
             {iso: self._iso(d, a, b, c), t: t},
         ]
         return [*stages, *self._moment(iso, t, names)]
 
+    def _time_of(self, text: str) -> str:
+        """The time after a date, without a word before it; 14h30 is 14:30."""
+        found = f"LOWER(TRIM({text}))"
+        for word in AT:
+            found = f"REPLACE({found}, {self.dialect.text(word + ' ')}, '')"
+        return f"REPLACE({found}, 'h', ':')"
+
     def _iso(self, d: str, a: str, b: str, c: str) -> str:
         """Year, month and day in the order of the column, or in that of ISO."""
-        century = f"CASE WHEN LENGTH({c}) = 2 THEN (CASE WHEN {c} < '69' THEN '20' ELSE '19' END)"
-        year = f"{century} || {c} ELSE {c} END"
+        year = f"CASE WHEN LENGTH({c}) = 2 THEN {_century(c)} ELSE {c} END"
         order = {
             "dmy": f"{year} || '-' || {self._padded(b)} || '-' || {self._padded(a)}",
             "mdy": f"{year} || '-' || {self._padded(a)} || '-' || {self._padded(b)}",
+            "short-ymd": f"{_century(a)} || '-' || {self._padded(b)} || '-' || {self._padded(c)}",
             "month": f"{b} || '-' || {self._padded(a)} || '-01'",
             "compact": f"SUBSTR({d}, 1, 4) || '-' || SUBSTR({d}, 5, 2) || '-' || SUBSTR({d}, 7, 2)",
         }.get(self.column.order, "NULL")
@@ -235,6 +248,9 @@ class CellReader:
             ymd = f"{a} || '-' || {self._padded(b)} || '-' || COALESCE(NULLIF({c}, ''), '01')"
         if self.column.order == "typed":
             order = f"{year} || '-' || {self._padded(b)} || '-' || {self._padded(a)}"
+        if self.column.order == "short-ymd":  # the database may have read the year 21 as 0021
+            old = f"{_century(f'SUBSTR({a}, 3, 2)')} || SUBSTR({ymd}, 5)"
+            ymd = f"CASE WHEN {a} < '0100' THEN {old} ELSE {ymd} END"
         return f"CASE WHEN LENGTH({a}) = 4 AND {b} <> '' THEN {ymd} ELSE {order} END"
 
     def _moment(self, iso: str, t: str, names: Mapping[str, str]) -> list[Stage]:
@@ -267,7 +283,7 @@ class CellReader:
         """Two stages and the seconds since midnight of texts such as 6:30 pm, 06:30:15.5, empty."""
         h, rest, m, half = (self._name(letter) for letter in ("h", "rest", "m", "half"))
         whole, number = self.reads.whole, self.reads.number
-        hours = whole.format(f"TRIM({h})")
+        hours = whole.format(f"TRIM({h}, ' apm.')")
         late = (
             f"CASE WHEN {half} = 'p' AND {hours} < 12 THEN 12 WHEN {half} = 'a' AND {hours} = 12 "
         )
@@ -287,8 +303,9 @@ class CellReader:
             m: f"TRIM(REPLACE({bare}, ',', '.'), ' apm.zutcg')",
         }
         minutes = whole.format(f"SUBSTR({m}, 1, 2)")
+        minutes = f"CASE WHEN {m} = '' AND {half} <> '' THEN 0 ELSE {minutes} END"
         total = (
-            f"CASE WHEN {t} = '' THEN 0 ELSE ({hours} + {late}) * 3600 + {minutes} * 60 + "
+            f"CASE WHEN {t} = '' THEN 0 ELSE ({hours} + {late}) * 3600 + ({minutes}) * 60 + "
             f"({number.format(f'({seconds})')}) END"
         )
         return first, second, self.dialect.to_float(total)
@@ -307,10 +324,24 @@ class CellReader:
             {cur: cur, total: f"CASE WHEN {own} IS NULL THEN {total} ELSE {more} END"},
         ]
 
+    def _with_colons(self, cur: str) -> str:
+        """1h30 is a clock time, 42:20.5 one without hours."""
+        bare = f"{cur} LIKE '%h__' AND {cur} NOT LIKE '%m' AND {cur} NOT LIKE '%s'"
+        short = f"{cur} LIKE '%_:__.%' AND {cur} NOT LIKE '%:%:%'"
+        digits = f"TRIM({cur}, '-')"
+        zero = f"CASE WHEN {self._find(digits, ':')} = 2 THEN '0:0' ELSE '0:' END"
+        minus = f"CASE WHEN {cur} LIKE '-%' THEN '-' ELSE '' END"
+        return (
+            f"CASE WHEN {bare} THEN REPLACE({cur}, 'h', ':') "
+            f"WHEN {short} THEN ({minus}) || ({zero}) || {digits} ELSE {cur} END"
+        )
+
     def _hours(self, raw: str, name: str) -> list[Stage]:
         """Weeks, days, hours, minutes and seconds by their units, then a clock time, if any."""
         cur, total = self._name("cur"), self._name("sum")
         text = self._missing(f"LOWER(TRIM({self.dialect.as_text.format(raw)}))", raw)
+        if self.column.kind == "time":
+            text = f"REPLACE({text}, 'h', ':')"
         stages: list[Stage] = [{cur: f"NULLIF({text}, '')", total: self.dialect.to_float("0")}]
         if self.column.kind == "duration":
             units = [
@@ -321,6 +352,7 @@ class CellReader:
             marks = [(own[0] + mark, own[0]) for own in HOUR_UNITS.values() for mark in ",."]
             words = [(word, "") for word in (*_BLANKS, "and", "und", "et", "p", "t")]
             stages += self._cleaned(cur, [*units, *words, *marks, (",", ".")], total)
+            stages.append({cur: self._with_colons(cur), total: total})
             for hours, (unit, *_) in sorted(HOUR_UNITS.items(), reverse=True):
                 stages += self._unit(cur, total, unit, round(3600.0 * hours))
         sign = self._name("sign")

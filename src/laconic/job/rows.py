@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from laconic._typing import Floats
 from laconic.core.decisions import positive_class
 from laconic.data.reading.asked import Asked
-from laconic.data.reading.kinds import DISTINCT_SHARE
 from laconic.data.reading.look import Look, suspicions
+from laconic.data.reading.names import DISTINCT_SHARE
 from laconic.data.reading.raw import raw_column
 from laconic.data.reading.reading import Reading, gather, read_column
 from laconic.data.reading.words import PERCENT

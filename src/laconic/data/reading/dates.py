@@ -17,11 +17,13 @@ from laconic.data.reading.words import MONTHS
 SECOND = 1_000_000
 HOUR, DAY = 3_600 * SECOND, 86_400 * SECOND
 _EPOCH = date(1970, 1, 1).toordinal()
+AT = ("at", "à", "um", "om", "alle")
+"""Words between a date and a time."""
 _TIME = (
-    r"(?P<h>[0-9]{1,2}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}(?:[.,][0-9]+)?))?"
+    r"(?P<h>[0-9]{1,2})(?::|\s?[Hh]\s?)(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}(?:[.,][0-9]+)?))?"
     r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?:\s*(?:Z|UTC|GMT)|\s*[+-][0-9]{2}:?(?:[0-9]{2})?)?"
 )
-_THEN = rf"(?:(?:[T\s]|,\s)\s*{_TIME})?"
+_THEN = rf"(?:(?:[T\s]|,\s)\s*(?:(?:{'|'.join(AT)})\s)?{_TIME})?"
 _NAME = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DAY_NAME = r"(?:[^\W\d_]{2,10}\.?,?\s+)?"
 _NUMERIC = re.compile(
@@ -42,9 +44,18 @@ _MONTH = re.compile(
     r"|(?P<y>(?:19|20)[0-9]{2})[-/](?P<mm>[0-9]{2})|(?P<mm2>[0-9]{1,2})/(?P<y2>(?:19|20)[0-9]{2})",
     re.IGNORECASE,
 )
+_AS_UNIX = re.compile(
+    rf"{_DAY_NAME}(?P<name>{_NAME})\s+(?P<day>[0-9]{{1,2}})\s+{_TIME}\s+(?:[A-Z]{{3,4}}\s+)?"
+    r"(?P<year>[0-9]{4})",
+    re.IGNORECASE,
+)
+_NAMED = (_DAY_FIRST, _MONTH_FIRST, _AS_UNIX)
+_POINTS = re.compile(r"\b([0-9]{1,2})\.([0-9]{2})\.([0-9]{2}(?:\.[0-9]+)?)(?=\s*[AaPp][Mm]$)")
 _COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ]?([0-9]{2})([0-9]{2})([0-9]{2}))?")
 _CLOCK = re.compile(rf"(?P<minus>-)?(?:(?P<days>[0-9]+)\s*(?:days?|d)?,?\s+)?{_TIME}")
-_LONG_CLOCK = re.compile(r"(?P<minus>-)?(?P<h>[0-9]{2,4}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?")
+_HALF_DAY = re.compile(r"(?P<h>[0-9]{1,2})(?P<m>)(?P<s>)\s*(?P<half>[AaPp]\.?[Mm]\.?)")
+_MINUTES = re.compile(r"(?P<minus>-)?(?P<m>[0-9]{1,2}):(?P<s>[0-9]{2}[.,][0-9]+)")
+_LONG_CLOCK = re.compile(r"(?P<minus>-)?(?P<h>[0-9]{2,4})[:Hh](?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}))?")
 HOUR_UNITS = {
     1.0: ("h", "hr", "hrs", "hour", "hours", "heure", "heures", "std", "stunden", "stunde"),
     24.0: ("d", "day", "days", "j", "jour", "jours", "tag", "tage"),
@@ -57,15 +68,24 @@ _UNIT_HOURS = {unit: hours for hours, units in HOUR_UNITS.items() for unit in un
 _PART = re.compile(r"([0-9]+(?:[.,][0-9]+)?)\s*([^\W\d_]+)\.?,?\s*(?:and\s+|et\s+|und\s+)?")
 _ISO = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?")
 
-ORDERS = ("ymd", "dmy", "mdy", "name", "month", "compact")
-"""How the parts of a date stand: numbers in three orders, a month by name, a month alone, 8 digits.
-"""
+ORDERS = ("ymd", "dmy", "mdy", "short-ymd", "name", "month", "compact")
+"""How the parts of a date stand: numbers in three orders, the year of two digits first, a month by
+name, a month alone, 8 digits."""
+
+
+def reading_orders(order: str) -> frozenset[str]:
+    """The orders that a column of one order may have too: 2024-01-31 leaves no doubt.
+
+    >>> sorted(reading_orders("dmy")), sorted(reading_orders("month"))
+    (['dmy', 'ymd'], ['month'])
+    """
+    return frozenset([order, "ymd"] if order in ("dmy", "mdy", "name") else [order])
 
 
 def may_be_date(shape: str) -> bool:
     """Whether a text of this shape, its digits all alike, could be a date."""
-    forms = (_NUMERIC, _DAY_FIRST, _MONTH_FIRST, _COMPACT)
-    if any(form.fullmatch(shape) for form in forms):
+    forms = (_NUMERIC, *_NAMED, _COMPACT)
+    if any(form.fullmatch(_with_colons(shape)) for form in forms):
         return True
     return any(_MONTH.fullmatch(shape.replace("1111", year)) for year in ("1111", "1911"))
 
@@ -73,6 +93,11 @@ def may_be_date(shape: str) -> bool:
 def may_be_clock(shape: str) -> bool:
     """Whether a text of this shape could be a clock time or a duration."""
     return _CLOCK.fullmatch(shape) is not None or clock_text(shape) is not None
+
+
+def _with_colons(text: str) -> str:
+    """Databases write 08.42.00 PM after a month by name."""
+    return _POINTS.sub(r"\1:\2:\3", text)
 
 
 @lru_cache(maxsize=65_536)
@@ -97,7 +122,10 @@ def date_texts(text: str) -> tuple[tuple[str, int], ...]:
             found = [("dmy", _days(c, b, a, time))]
             if numeric["sign"] != ".":  # nobody writes the month first before a point
                 found.append(("mdy", _days(c, a, b, time)))
-    named = None if numeric else _DAY_FIRST.fullmatch(text) or _MONTH_FIRST.fullmatch(text)
+                if len(a) == len(c) == 2:
+                    found.append(("short-ymd", _days(a, b, c, time)))
+    forms = () if numeric else _NAMED
+    named = next(filter(None, (form.fullmatch(_with_colons(text)) for form in forms)), None)
     if named:
         month = str(MONTHS[named["name"].lower()])
         found = [("name", _days(named["year"], month, named["day"], _time_of(named)))]
@@ -122,7 +150,7 @@ def _time_of(found: re.Match[str]) -> int | None:
     """Since midnight; None for a time that does not exist."""
     if found["h"] is None:
         return 0
-    hour, minute = int(found["h"]), int(found["m"])
+    hour, minute = int(found["h"]), int(found["m"] or 0)
     second = float((found["s"] or "0").replace(",", "."))
     half = (found["half"] or "").lower()[:1]
     if half:
@@ -161,6 +189,8 @@ def clock_text(text: str) -> tuple[int, bool] | None:
     (True, None)
     >>> [clock_text(text)[0] / HOUR for text in ("1 day, 02:00", "1h 15min", "PT90M", "30:00:00")]
     [26.0, 1.25, 1.5, 30.0]
+    >>> [clock_text(text)[0] / HOUR for text in ("14h30", "30h15", "5 pm", "36:00.0")]
+    [14.5, 30.25, 17.0, 0.6]
     """
     found = _CLOCK.fullmatch(text)
     if found:
@@ -170,7 +200,11 @@ def clock_text(text: str) -> tuple[int, bool] | None:
         time += DAY * int(found["days"] or 0)
         plain = found["days"] is None and found["minus"] is None
         return (-time if found["minus"] else time), plain
-    return _long_clock(text) or _in_units(text)
+    half = _HALF_DAY.fullmatch(text)
+    if half:
+        time = _time_of(half)
+        return None if time is None else (time, True)
+    return _long_clock(text) or _minutes(text) or _in_units(text)
 
 
 def _long_clock(text: str) -> tuple[int, bool] | None:
@@ -178,6 +212,15 @@ def _long_clock(text: str) -> tuple[int, bool] | None:
     if not found or int(found["m"]) > 59 or int(found["s"] or 0) > 59:
         return None
     time = (3_600 * int(found["h"]) + 60 * int(found["m"]) + int(found["s"] or 0)) * SECOND
+    return (-time if found["minus"] else time), False
+
+
+def _minutes(text: str) -> tuple[int, bool] | None:
+    """Minutes and seconds, where a fraction of a second leaves no doubt: 42:20.5."""
+    found = _MINUTES.fullmatch(text)
+    if not found or float(found["s"].replace(",", ".")) >= 60:
+        return None
+    time = round((60 * int(found["m"]) + float(found["s"].replace(",", "."))) * SECOND)
     return (-time if found["minus"] else time), False
 
 

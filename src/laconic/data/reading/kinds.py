@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import re
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
 
 from laconic.data.reading.column import ColumnReading, Kind
-from laconic.data.reading.dates import DAY
+from laconic.data.reading.dates import DAY, reading_orders
 from laconic.data.reading.evidence import TYPED, Calendar, Evidence, Sort, Texts
-from laconic.data.reading.words import (
-    CURRENCIES,
-    NO,
-    NOTHING_KNOWN,
-    PERCENT,
-    STOP_WORDS,
-    YES,
-    YES_NO,
-    words_of,
+from laconic.data.reading.names import (
+    DISTINCT_SHARE,
+    ID_WORDS,
+    LEAST_ROWS,
+    called_id,
+    left_out_id,
+    names,
+    repeated_id,
 )
+from laconic.data.reading.words import NO, NOTHING_KNOWN, PERCENT, YES, YES_NO
 from laconic.data.tables.kinds import shown
 
 ODD_SHARE = 0.02
 """Share of cells that may be unlike all others and be taken for missing. By convention."""
 ODD_TEXTS = 10
 """Different texts among them; words that say "nothing known" are not counted. By convention."""
-LEAST_ROWS = 20
-"""Rows below which no column is taken for an identifier, or one odd cell for missing."""
-DISTINCT_SHARE = 0.9
-"""Share of different values from which texts tell one row from another and nothing else."""
 RUNNING = 2.0
 """Whole numbers, all different, in a range of at most so many times the rows: row numbers.
 
@@ -37,21 +36,14 @@ As many numbers drawn at random from such a range would repeat one cell in five.
 MANY_ROWS = 200
 """Rows below which whole numbers must all be different to be row numbers: ages of few persons
 hardly repeat."""
-TEXT_WORDS = 3.0
-"""Words in the mean cell from which different texts are sentences and no names."""
-MOST_WORDS, WORD_SHARES = 20, (0.04, 0.6)
-"""Words of a text that are read, and the shares of the texts that must have one. By convention: few
-enough to look at, frequent enough to learn from."""
 FEWEST_DATES = 5
 """Different numbers of eight digits from which a column of them is one of dates."""
-FEWEST_GROUPS = 50
-"""Different values from which a column called an id is one though they repeat."""
-MANY_LEVELS = 100
-"""Levels of a category from which it is worth a word, if they are a tenth of the rows too."""
-
-_ID_WORDS = frozenset(["id", "ids", "uuid", "guid", "pk", "rowid", "rownames"])
-_NUMBER_WORDS = _ID_WORDS | {"key", "nr", "number"}
-_FIRST = {"dmy": "the day first", "mdy": "the month first"}
+_NUMBER_WORDS = ID_WORDS | {"key", "nr", "number"}
+_FIRST = {
+    "dmy": "the day first", "mdy": "the month first", "short-ymd": "the year first, of two digits",
+}  # fmt: skip
+_USUAL = (np.datetime64("1900-01-02"), np.datetime64("2100-01-01"))
+"""Dates beyond stand for something else, "never" or "not known": they are told."""
 _SIGNS = {".": "point", ",": "comma"}
 
 
@@ -95,7 +87,8 @@ def _sign_counts(sorts: Mapping[Sort, Texts]) -> dict[str, int]:
 
 
 def _n_order(evidence: Evidence, order: str) -> int:
-    return sum(texts.cells for sort, texts in evidence.sorts.items() if order in sort.orders)
+    own = reading_orders(order)
+    return sum(texts.cells for sort, texts in evidence.sorts.items() if own & {*sort.orders})
 
 
 @dataclass(frozen=True)
@@ -204,8 +197,10 @@ def yes_no(name: str, evidence: Evidence) -> ColumnReading | None:
     if any(own.full for own in evidence.sorts.values()) or len(texts) > 8:
         return None
     said = {text.lower() for text in texts}
-    words = [pair for pair in YES_NO if min(map(len, pair)) > 1]
+    words = [pair for pair in YES_NO if min(map(len, pair)) > 1 or set(pair) < said]
     yes, no = ({pair[k] for pair in words} for k in (0, 1))
+    if said & (yes | no):  # beside words, 1 and 0 say the same
+        yes, no = yes | {"1"}, no | {"0"}
     mixed = said <= yes | no and bool(said & yes) and bool(said & no)
     pair = next((pair for pair in YES_NO if said == set(pair)), None)
     if not mixed and pair is None:
@@ -224,7 +219,7 @@ def code(name: str, evidence: Evidence) -> ColumnReading | None:
     if not any(sort.padded for sort in evidence.sorts) or not odd.few(evidence.n_filled):
         return None
     if evidence.n_distinct >= DISTINCT_SHARE * evidence.n_filled >= DISTINCT_SHARE * LEAST_ROWS:
-        return _left_out_id(name, evidence, "codes")
+        return left_out_id(name, evidence, "codes")
     said = f"code with leading zeros ({evidence.n_distinct:,} different)"
     width = widths.pop() if len(widths) == 1 else 0
     return ColumnReading(name, "code", said, True, width=width)
@@ -314,21 +309,46 @@ def _bounds(evidence: Evidence, sorts: list[Sort]) -> str:
 def dates_of_texts(name: str, evidence: Evidence, habits: Habits, order: str = "") -> Found:
     """Dates in the order that reads most cells, or in the one that is known."""
     counts = {own: _n_order(evidence, own) for own in evidence.calendars}
-    if not counts or evidence.n_distinct < 2 or (order and order not in counts):
+    if (
+        not counts
+        or evidence.n_distinct < 2
+        or (order and not {order, f"short-{order}"} & {*counts})
+    ):
         return _NOTHING
-    best = order or max(sorted(counts), key=lambda own: (counts[own], own == habits.order))
+    if order == "ymd" and order not in counts:
+        order = "short-ymd"
+    best = order or _best_order(evidence, counts, habits)
     if best == "compact" and not order and evidence.n_distinct < FEWEST_DATES:
         return _NOTHING
-    odd = Odd.of(evidence, lambda sort: best in sort.orders)
+    own = reading_orders(best)
+    odd = Odd.of(evidence, lambda sort: bool(own & {*sort.orders}))
     return odd, dates(name, evidence, best, odd)
+
+
+def _best_order(evidence: Evidence, counts: Mapping[str, int], habits: Habits) -> str:
+    """The order that reads most cells; of several, the one that the table has.
+
+    21-03-05 is the fifth of March where such cells show more days of a month that way: their years
+    are few.
+    """
+    most = max(counts.values())
+    best = sorted(order for order in counts if counts[order] == most)
+    days = {order: evidence.calendars[order].days.bit_count() for order in best}
+    short = days.pop("short-ymd", 0)
+    if short > max(days.values(), default=0):
+        return "short-ymd"
+    return habits.order if habits.order in days else next(iter(days))
 
 
 def dates(name: str, evidence: Evidence, order: str, odd: Odd) -> ColumnReading:
     """A column of moments, and the parts that say something."""
-    calendar = evidence.calendars[order]
+    own = [evidence.calendars[o] for o in reading_orders(order) if o in evidence.calendars]
+    calendar = reduce(operator.add, own)
     kind: Kind = "date-time" if calendar.timed else "date"
-    said = kind + (f", {_FIRST[order]}" if order in _FIRST else "")
-    other = {"dmy": "mdy", "mdy": "dmy"}.get(order)
+    both = ", in part the year first" if len(own) > 1 else ""
+    said = kind + (f", {_FIRST[order]}" if order in _FIRST else "") + both
+    said += _far_dates(calendar)
+    other = {"dmy": "mdy", "mdy": "dmy", "short-ymd": "dmy"}.get(order)
     if other and _n_order(evidence, order) == _n_order(evidence, other):
         said += f" (no cell tells; --as '{name}=date-{other}' changes it)"
     return ColumnReading(
@@ -340,6 +360,15 @@ def dates(name: str, evidence: Evidence, order: str, odd: Odd) -> ColumnReading:
         parts=date_parts(calendar, order),
         missing=tuple(sorted(odd.texts)),
     )
+
+
+def _far_dates(calendar: Calendar) -> str:
+    first, last = (
+        np.datetime64(moment, "us").astype("datetime64[D]")
+        for moment in (calendar.first, calendar.last)
+    )
+    usual = _USUAL[0] <= first and last < _USUAL[1]
+    return "" if usual else f", from {first} to {last} (--missing, if that stands for none)"
 
 
 def date_parts(calendar: Calendar, order: str) -> tuple[str, ...]:
@@ -372,84 +401,7 @@ def _identifier(name: str, evidence: Evidence) -> ColumnReading | None:
     share = DISTINCT_SHARE if filled >= MANY_ROWS else 1.0
     different = evidence.n_distinct >= share * filled
     if different and span.high - span.low <= RUNNING * filled:
-        return _left_out_id(name, evidence, "whole numbers that run like row numbers")
+        return left_out_id(name, evidence, "whole numbers that run like row numbers")
     if different and called_id(name, _NUMBER_WORDS):
-        return _left_out_id(name, evidence, "whole numbers")
-    return _repeated_id(name, evidence)
-
-
-def names(name: str, evidence: Evidence) -> ColumnReading:
-    """Categories, sentences, or texts that tell rows apart."""
-    distinct, filled = evidence.n_distinct, evidence.n_filled
-    if filled >= LEAST_ROWS:
-        words = evidence.n_words / filled
-        if words >= TEXT_WORDS and distinct >= 0.5 * filled and not evidence.declared:
-            kept = frequent_words(evidence)
-            said = f"text of {words:.0f} words, {distinct:,} different; " + (
-                f"its words {', '.join(kept[:3])}{', ...' if len(kept) > 3 else ''} are read"
-                if kept
-                else "left out"
-            )
-            return ColumnReading(name, "text", said, True, words=kept)
-        if distinct >= DISTINCT_SHARE * filled:
-            return _left_out_id(name, evidence, _what_texts(evidence))
-        repeated = None if evidence.declared else _repeated_id(name, evidence)
-        if repeated is not None:
-            return repeated
-    many = distinct > 0.1 * filled and distinct > MANY_LEVELS
-    return ColumnReading(name, "category", f"category ({distinct:,} different)", many)
-
-
-def frequent_words(evidence: Evidence) -> tuple[str, ...]:
-    """Words of a text that come in some cells and not in most, the most frequent ones.
-
-    Counted on the texts that the summary keeps, a sample that no order of the rows changes.
-
-    >>> from laconic.data.reading.evidence import evidence_of
-    >>> from laconic.data.reading.raw import raw_column
-    >>> cells = [f"the bill {'was late' if k % 4 else 'is fine'} no {k}" for k in range(40)]
-    >>> frequent_words(evidence_of(raw_column(cells, "note")))
-    ('fine',)
-    """
-    counts: dict[str, int] = {}
-    n_texts = 0
-    for texts in evidence.sorts.values():
-        for text in texts.kept:
-            n_texts += 1
-            for word in words_of(text):
-                counts[word] = counts.get(word, 0) + 1
-    low, high = max(2.0, WORD_SHARES[0] * n_texts), WORD_SHARES[1] * n_texts
-    inside = [w for w, n in counts.items() if low <= n <= high and w not in STOP_WORDS]
-    return tuple(sorted(sorted(inside, key=lambda w: (-counts[w], w))[:MOST_WORDS]))
-
-
-def _what_texts(evidence: Evidence) -> str:
-    """What texts that are all different are; amounts in two currencies are worth a word."""
-    units = sorted({sort.unit for sort in evidence.sorts if sort.unit in CURRENCIES})
-    if len(units) > 1:
-        return f"amounts in {' and '.join(units)}, which cannot be compared,"
-    return "texts"
-
-
-def _repeated_id(name: str, evidence: Evidence) -> ColumnReading | None:
-    """Texts or whole numbers called an id, each on a few rows: of a customer, a patient."""
-    distinct, filled = evidence.n_distinct, evidence.n_filled
-    if not called_id(name) or distinct < FEWEST_GROUPS or distinct < 0.02 * filled:
-        return None
-    said = f"identifier, each of {distinct:,} values on {filled / distinct:.1f} rows; left out"
-    return ColumnReading(name, "id", said, True)
-
-
-def _left_out_id(name: str, evidence: Evidence, what: str) -> ColumnReading:
-    said = f"{evidence.n_distinct:,} different {what} in {evidence.n_filled:,} cells; left out"
-    return ColumnReading(name, "id", said, True)
-
-
-def called_id(name: str, words: frozenset[str] = _ID_WORDS) -> bool:
-    """Whether the last word of the name says "identifier".
-
-    >>> called_id("customerID"), called_id("patient_id"), called_id("id of the plan")
-    (True, True, False)
-    """
-    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)
-    return bool(found) and found[-1].lower() in words
+        return left_out_id(name, evidence, "whole numbers")
+    return repeated_id(name, evidence)

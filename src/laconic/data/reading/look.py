@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from laconic.data.reading.asked import Asked
 from laconic.data.reading.column import ColumnReading
 from laconic.data.reading.evidence import Evidence
-from laconic.data.reading.kinds import DISTINCT_SHARE
+from laconic.data.reading.names import DISTINCT_SHARE
 from laconic.data.reading.reading import Reading, gather
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table

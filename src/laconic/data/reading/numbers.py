@@ -28,6 +28,8 @@ _GROUPED = re.compile(rf"[0-9]{{1,3}}(?:{_GROUP}[0-9]{{3}})+(?P<rest>[.,][0-9]*)
 _THOUSANDS = {sign: re.compile(rf"[0-9]{{1,3}}(?:{re.escape(sign)}[0-9]{{3}})+") for sign in ".,"}
 _INDIAN = re.compile(r"[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}")
 _SIGN = {".": ",", ",": "."}
+_NO_CENTS = re.compile(r"(?<=[0-9])(?P<sign>[.,])(?:--?|[\u2013\u2014])(?![0-9])")
+"""A price without cents, 12,- or 12.--: the dash is no minus."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class NumberText:
 
 def may_be_number(shape: str) -> bool:
     """Whether a text of this shape, its digits all alike, could be a number."""
-    return _NUMBER.fullmatch(shape) is not None or is_plain_number(shape)
+    bare = _NO_CENTS.sub(r"\g<sign>00", shape)
+    return _NUMBER.fullmatch(bare) is not None or is_plain_number(shape)
 
 
 def number_text(text: str) -> NumberText | None:
@@ -65,11 +68,15 @@ def number_text(text: str) -> NumberText | None:
     NumberText(point=None, comma=1234.5, unit='\u20ac', bound=False, padded=False)
     >>> number_text("1,234").says, number_text("($1.2M)").point, number_text("12 apples, 3 pears")
     ('?', -1200000.0, None)
+    >>> [number_text(text).comma for text in ("12,--", "1.250,- \u20ac", "12-")]
+    [12.0, 1250.0, -12.0]
     """
     if is_plain_number(text) and text[-1] not in "yYfF":  # infinities are no numbers of a table
         value = float(text)
+        if math.isinf(value):  # 1e999 is a code
+            return None
         return NumberText(value, _other_sign(text, value), padded=is_padded(text))
-    found = _NUMBER.fullmatch(text)
+    found = _NUMBER.fullmatch(_NO_CENTS.sub(r"\g<sign>00", text))
     if found is None or (found["open"] is None) != (found["close"] is None):
         return None
     unit, factor = _unit(found["before"] or "", found["after"] or "")
@@ -98,7 +105,8 @@ def _unit(before: str, after: str) -> tuple[str, float]:
     if before and after:
         return "", 0.0
     unit = SAME_CURRENCY.get(before or after, before or after)
-    return (unit if unit in CURRENCIES else unit.lower().rstrip(".")), 1.0
+    known = unit in CURRENCIES or unit.startswith("\u00b0")
+    return (unit if known else unit.lower().rstrip(".")), 1.0
 
 
 def _other_sign(text: str, value: float) -> float | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from laconic.data.reading.asked import Asked
 from laconic.data.reading.column import REFERENCE, ColumnReading
-from laconic.data.reading.dates import DAY, HOUR, clock_text, date_texts
+from laconic.data.reading.dates import DAY, HOUR, clock_text, date_texts, reading_orders
 from laconic.data.reading.evidence import TYPED, Evidence, evidence_of
 from laconic.data.reading.kinds import Habits
 from laconic.data.reading.numbers import number_text
@@ -193,6 +193,9 @@ def without(column: RawColumn, missing: Sequence[str]) -> RawColumn:
         values = [found.point for text in missing if (found := number_text(text)) is not None]
         known = np.isin(column.values, [value for value in values if value is not None])
         return RawColumn("numbers", np.where(known, np.nan, column.values))
+    if column.form == "moments":
+        dates = [moment for text in missing for _, moment in date_texts(text)]
+        return RawColumn("moments", np.where(np.isin(column.values, dates), NO_TIME, column.values))
     return column
 
 
@@ -255,7 +258,7 @@ def _moments(column: ColumnReading, cells: RawColumn) -> NDArray[np.int64]:
     def value(text: str) -> int | None:
         found = dict(date_texts(text))
         if column.order != TYPED:
-            return found.get(column.order)
+            return next((found[own] for own in reading_orders(column.order) if own in found), None)
         return next(iter(found.values())) if len(found) == 1 else found.get("dmy")
 
     return _looked_up(column, cells, value, NO_TIME, "a date")

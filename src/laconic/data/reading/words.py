@@ -13,6 +13,7 @@ NOTHING_KNOWN = frozenset(
         "empty", "(blank)", "(empty)", "(none)", "(null)", "tbd", "inconnu", "inconnue",
         "non renseign\u00e9", "non renseigne", "non disponible", "sans objet", "unbekannt", "k.a.",
         "k. a.", "keine angabe", "fehlt", "desconocido", "sin dato", "s/d", "sconosciuto",
+        "0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "00.00.0000", "00-00-0000",
     ]
 )  # fmt: skip
 """Missing where numbers, dates or durations stand; in a column of categories they are a level."""
@@ -37,6 +38,8 @@ SAME_CURRENCY = {
     "EUR": "\u20ac", "USD": "$", "US$": "$", "GBP": "\u00a3", "JPY": "\u00a5", "INR": "\u20b9",
     "Rs": "\u20b9", "Rs.": "\u20b9", "RUB": "\u20bd", "KRW": "\u20a9", "TRY": "\u20ba",
     "PLN": "z\u0142", "BRL": "R$", "CAD": "C$", "AUD": "A$", "CHF": "Fr.", "kr.": "kr",
+    "eur": "\u20ac", "Eur": "\u20ac", "euro": "\u20ac", "Euro": "\u20ac", "euros": "\u20ac",
+    "Euros": "\u20ac", "usd": "$", "dollars": "$", "gbp": "\u00a3", "chf": "Fr.",
 }  # fmt: skip
 PERCENT = "%"
 TIMES = {"k": 1e3, "K": 1e3, "M": 1e6, "Mio": 1e6, "Mio.": 1e6, "bn": 1e9, "B": 1e9, "Mrd.": 1e9}
