@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 import zipfile
 from pathlib import Path
@@ -120,6 +121,7 @@ def test_files_that_are_no_text_are_named(tmp_path):
         (book.read_bytes(), "an Excel or zip file; call it .xlsx"),
         (b"PAR1" + bytes(20), "a Parquet file; call it .parquet"),
         (b"\xd0\xcf\x11\xe0" + bytes(20), "an old Excel file; call it .xls"),
+        (gzip.compress(b"a,b\n1,2\n"), "a gzip file; call it .csv.gz"),
     ):
         path = tmp_path / "rows.csv"
         path.write_bytes(content)

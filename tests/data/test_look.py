@@ -153,3 +153,41 @@ def test_other_models_get_a_frame_of_their_library(rows):
 def test_asked_options_are_checked_before_the_table_is_read():
     with pytest.raises(ValueError, match="cannot be read as"):
         Asked(kinds={"x": "nothing"})
+
+
+def test_classes_are_counted_and_looked_at(rows):
+    table, y = rows
+    label = np.where(y, "bad", "ok")
+    found = laconic.look(table, label)
+    assert found.classes == {"bad": y.sum(), "ok": (~y).sum()}
+    assert str(found).startswith(f"600 rows: 'ok' {1 - y.mean():.1%}, 'bad' {y.mean():.1%}\n")
+    label[:9] = np.char.upper(label[:9])
+    assert any(
+        "Classes 'BAD', 'bad' differ in capitals alone" in said
+        for said in laconic.look(table, label).suspicions
+    )
+    paid = np.arange(N) % 40 / 10
+    assert any("40 different numbers" in said for said in laconic.look(table, paid).suspicions)
+    assert laconic.look(table, np.arange(N) % 10).suspicions == ()
+
+
+@pytest.mark.parametrize("kind", ["bytes", "lists"])
+def test_cells_of_parquet_mean_the_same_in_every_library(kind, tmp_path):
+    cells = [b"ab", b"cd", None] * 20 if kind == "bytes" else [[1, 2], [3], None] * 20
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"x": cells}).write_parquet(path)
+    texts = ["ab", "cd"] if kind == "bytes" else ["[1, 2]", "[3]"]
+    for frame in (pl.read_parquet(path), pd.read_parquet(path), {"x": [*texts, None] * 20}):
+        reading = Reading.learn(frame)
+        assert reading.columns[0].kind == "category"
+        assert list(reading.apply(frame).categories[0]) == texts
+
+
+def test_dates_that_stand_for_none_are_called_missing():
+    days = np.array(["2024-01-03", "9999-12-31", "2024-02-11"] * 10, dtype="datetime64[us]")
+    for cells in (days, days.astype("datetime64[D]").astype(str)):
+        found = laconic.look({"until": cells})
+        assert "from 2024-01-03 to 9999-12-31 (--missing" in found.reading.columns[0].said
+        read = laconic.look({"until": cells}, missing=["9999-12-31"]).reading
+        made = read.apply({"until": cells}).column(0)
+        np.testing.assert_array_equal(np.isnan(made), [False, True, False] * 10)

@@ -350,7 +350,7 @@ def look(
         sys.stdout.write(json.dumps(without_nan(found.to_dict())) + "\n")
         return
     screen = console()
-    screen.print(f"{found.n_rows:,} rows", markup=False)
+    screen.print(found.title, markup=False, soft_wrap=True)
     screen.print(look_table(found.rows()))
     print_notes(screen, found.suspicions)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from laconic._typing import Floats
 from laconic.core.decisions import positive_class
 from laconic.data.reading.asked import Asked
-from laconic.data.reading.look import Look, suspicions
+from laconic.data.reading.look import Look, class_counts, suspicions
 from laconic.data.reading.names import DISTINCT_SHARE
 from laconic.data.reading.raw import raw_column
 from laconic.data.reading.reading import Reading, gather, read_column
@@ -197,5 +197,5 @@ def look_at(rows: Labelled, asked: Asked) -> Look:
     reading = Reading.decide(evidence, asked)
     labels = np.unique(rows.label, return_inverse=True)
     table = reading.apply(rows.X) if reading.inputs else None
-    found = suspicions(reading, evidence, table, labels)
-    return Look(reading, evidence, len(rows.label), tuple(found))
+    found = tuple(suspicions(reading, evidence, table, labels))
+    return Look(reading, evidence, len(rows.label), found, class_counts(labels), rows.n_dropped)

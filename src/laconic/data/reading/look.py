@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,14 @@ from laconic.data.reading.asked import Asked
 from laconic.data.reading.column import ColumnReading
 from laconic.data.reading.evidence import Evidence
 from laconic.data.reading.names import DISTINCT_SHARE
+from laconic.data.reading.numbers import number_text
 from laconic.data.reading.reading import Reading, gather
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import shown
 
+MANY_CLASSES = 20
+"""Different numbers from which a target is rather an amount."""
 LEAK = 0.99
 """Area under the curve of one column alone from which it is suspected to hold the answer."""
 _BINS = 20
@@ -41,13 +44,29 @@ class Look:
     n_rows : int
     suspicions : list of str
         One sentence each: a column that holds the answer, rows that belong together, a target
-        that moves in time.
+        that moves in time, classes that are hardly classes.
+    classes : mapping from class to number of rows
+        Where a target was given; rows without a class are not among the rows.
+    n_unlabelled : int
+        Rows without a class.
     """
 
     reading: Reading
     evidence: Mapping[str, Evidence]
     n_rows: int
     suspicions: tuple[str, ...] = ()
+    classes: Mapping[str, int] = field(default_factory=dict)
+    n_unlabelled: int = 0
+
+    @property
+    def title(self) -> str:
+        """Rows, and the share of each class."""
+        said = f"{self.n_rows:,} rows"
+        if self.classes:
+            most = sorted(self.classes.items(), key=lambda own: (-own[1], own[0]))
+            shares = [f"{shown(name)} {count / self.n_rows:.1%}" for name, count in most[:5]]
+            said += f": {', '.join(shares)}" + (", ..." if len(most) > 5 else "")
+        return said + (f"; {self.n_unlabelled:,} without a class" if self.n_unlabelled else "")
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One mapping for each column: name, kind, missing cells, different values, a sentence."""
@@ -68,12 +87,14 @@ class Look:
             "rows": self.n_rows,
             "columns": list(self.rows()),
             "suspicions": list(self.suspicions),
+            **({"classes": dict(self.classes)} if self.classes else {}),
+            **({"without_class": self.n_unlabelled} if self.n_unlabelled else {}),
         }
 
     def __str__(self) -> str:
         wide = max((len(c.name) for c in self.reading.columns), default=0)
         lines = [f"{c.name:<{wide}}  {c.said}" for c in self.reading.columns]
-        return "\n".join([f"{self.n_rows:,} rows", *lines, *self.suspicions])
+        return "\n".join([self.title, *lines, *self.suspicions])
 
 
 def look(
@@ -121,7 +142,14 @@ def look(
     table = reading.apply(X) if reading.inputs else None
     labels = None if y is None else np.unique(np.asarray(y).astype(str), return_inverse=True)
     found = suspicions(reading, evidence, table, labels)
-    return Look(reading, evidence, n_rows, tuple(found))
+    return Look(reading, evidence, n_rows, tuple(found), class_counts(labels))
+
+
+def class_counts(labels: tuple[NDArray[Any], NDArray[Any]] | None) -> dict[str, int]:
+    """How many rows every class has, from its names and the place of each row among them."""
+    if labels is None:
+        return {}
+    return dict(zip(map(str, labels[0]), np.bincount(labels[1]).tolist(), strict=True))
 
 
 def suspicions(
@@ -131,6 +159,8 @@ def suspicions(
     labels: tuple[NDArray[Any], NDArray[Any]] | None,
 ) -> Iterator[str]:
     """Sentences on columns that hold the answer, rows that belong together, drift."""
+    if labels is not None:
+        yield from _odd_classes([str(name) for name in labels[0]])
     yield from _groups(reading.columns, evidence)
     if table is None:
         return
@@ -145,6 +175,22 @@ def suspicions(
         fold = (keys % np.uint64(2)).astype(np.int64)
         yield from _leaks(reading.columns, table, *labels, fold)
         yield from _drifts(reading.columns, table, *labels)
+
+
+def _odd_classes(names: Sequence[str]) -> Iterator[str]:
+    """Classes that one hand wrote in two ways, or that are amounts."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(name.lower(), []).append(name)
+    for own in alike.values():
+        if len(own) > 1:
+            said = ", ".join(map(shown, own))
+            yield f"Classes {said} differ in capitals alone: write them in one way."
+    if len(names) > MANY_CLASSES and all(map(number_text, names)):
+        yield (
+            f"The target has {len(names)} different numbers, as an amount has: cut it into a few "
+            "classes."
+        )
 
 
 def _groups(columns: Sequence[ColumnReading], evidence: Mapping[str, Evidence]) -> Iterator[str]:

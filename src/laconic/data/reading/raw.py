@@ -175,7 +175,18 @@ def _microseconds(cell: Any) -> int:
 
 
 def text_of(cell: Any) -> str:
-    """A cell as a text file would hold it: the whole number 3.0 is 3."""
+    """A cell as a text file would hold it: the whole number 3.0 is 3, bytes are letters.
+
+    >>> text_of(3.0), text_of(b"ab"), text_of(np.array([1, 2]))
+    ('3', 'ab', '[1, 2]')
+    """
+    if isinstance(cell, bytes):
+        try:
+            return cell.decode()
+        except UnicodeDecodeError:
+            return str(cell)
+    if isinstance(cell, np.ndarray):  # lists, as pandas reads them from Parquet
+        return str(cell.tolist())
     if isinstance(cell, numbers.Real) and not isinstance(cell, bool | np.bool_):
         value = float(cell)
         return str(int(value)) if value.is_integer() else repr(value)

@@ -29,6 +29,8 @@ _ANNOUNCED = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
 _MARKS = (
     (b"PK\x03\x04", "an Excel or zip file", ".xlsx"),
     (b"\xd0\xcf\x11\xe0", "an old Excel file", ".xls"),
+    (b"\x1f\x8b", "a gzip file", ".csv.gz"),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", ".csv.zst"),
     (b"PAR1", "a Parquet file", ".parquet"),
     (b"ARROW1", "an Arrow file", ".arrow"),
 )
