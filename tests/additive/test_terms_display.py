@@ -33,3 +33,18 @@ def test_what_cannot_be_drawn_is_said():
     with pytest.raises(ValueError, match="no form_ to draw"):
         TermsDisplay.from_estimator(GrayZoneKernelClassifier().fit(X, y), X=X)
     assert len(TermsDisplay.from_estimator(CqBoostClassifier(mu=0.3).fit(X, y), X=X).terms)
+
+
+def test_the_positive_class_is_drawn():
+    label = np.where(y, "bad", "ok")
+    costs = {"fp": 1, "fn": 3}
+    drawn = {}
+    for name in ("bad", "ok"):
+        model = DecisionClassifier(PlainLogisticRegression(), costs, positive=name).fit(X, label)
+        display = TermsDisplay.from_estimator(model, X=X)
+        assert display.unit == f"log-odds of {name}"
+        drawn[name] = display.frame()
+    np.testing.assert_allclose(drawn["bad"]["value"], -np.array(drawn["ok"]["value"]))
+    own = np.array(drawn["bad"]["term"]) == "petal width (cm)"
+    *values, _ = np.array(drawn["bad"]["value"])[own]  # the last one is that of missing cells
+    assert (np.diff(values) > 0).all()  # wide petals are "bad"

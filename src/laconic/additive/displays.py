@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Self
 
@@ -67,7 +67,8 @@ class TermsDisplay(theme.Display):
 
         ``terms`` (places or names) picks some, by default all. Every model whose score is a sum of
         terms can be drawn; those that do not remember where the training rows were (all but the
-        additive model) need rows ``X``.
+        additive model) need rows ``X``. Of two classes the positive one is drawn, where a decision
+        layer knows it, else the last.
         """
         model = theme.fitted_with(estimator, "form_")
         while hasattr(model, "estimator_"):
@@ -76,8 +77,12 @@ class TermsDisplay(theme.Display):
         names = [t.name for t in fitted]
         places = range(len(names)) if terms is None else terms
         chosen = [fitted[names.index(t) if isinstance(t, str) else t] for t in places]
-        last = model.classes_[-1] if len(model.classes_) == 2 else model.classes_[score]
-        return cls(chosen, score, f"log-odds of {last}")
+        if len(model.classes_) > 2:
+            return cls(chosen, score, f"log-odds of {model.classes_[score]}")
+        positive = _positive(estimator, model.classes_)
+        if positive != model.classes_[-1]:
+            chosen = [_turned(term) for term in chosen]
+        return cls(chosen, score, f"log-odds of {positive}")
 
     def _columns(self) -> dict[str, Any]:
         """One row for each slot of each term."""
@@ -301,3 +306,15 @@ class AdditivePathDisplay(theme.Display):
         look = {"color": theme.LINES[1], "ms": 8, "label": said}
         ax.plot([self.n_terms[at]], [self.loss[at]], "D", **look)
         return "number of terms (mean of the folds)", self.label
+
+
+def _positive(estimator: Any, classes: Any) -> Any:
+    """The class that costs speak of, or the last of two."""
+    own = getattr(estimator, "positive_", None)
+    own = getattr(estimator, "positive", None) if own is None else own
+    return classes[-1] if own is None else own
+
+
+def _turned(term: FittedTerm) -> FittedTerm:
+    """What the term adds to the score of the other class."""
+    return replace(term, form=replace(term.form, values=-term.values))

@@ -156,7 +156,10 @@ def _results(summary: Mapping[str, Any]) -> list[str]:
     lines = table(["", ""], rows) if rows else []
     baselines = summary.get("baselines")
     if isinstance(baselines, Mapping) and baselines:
-        compared = [[name, cost] for name, cost in baselines.items()]
+        other = summary.get("baseline_name") or "plain logistic regression"
+        compared = [
+            [other if name == "plain model" else name, cost] for name, cost in baselines.items()
+        ]
         if isinstance(summary.get("expected_cost"), int | float):
             compared.insert(0, ["this model", float(summary["expected_cost"])])
         lines += ["", *table(["Rule", "Expected cost"], compared)]
@@ -187,9 +190,9 @@ def _certificates(summary: Mapping[str, Any], content: Mapping[str, Any]) -> lis
     lines = []
     for one in summary.get("certificates") or []:
         if isinstance(one, Mapping):
-            said = " ".join(
-                inert(one[key]) for key in ("says", "assumes") if isinstance(one.get(key), str)
-            )
+            said = inert(one["says"]) if isinstance(one.get("says"), str) else ""
+            if isinstance(one.get("assumes"), str):
+                said += f" Assumes: {inert(one['assumes'])}"
             lines.append(f"- **{inert(one.get('title') or one.get('kind') or '')}**: {said}")
     plain = content.get("certificates")
     if not lines and isinstance(plain, Mapping):
