@@ -35,6 +35,7 @@ from laconic.cli.screen import (
     read_seconds,
     read_signs,
     refuse_for_scans,
+    screen_line,
     without_nan,
 )
 from laconic.cli.watch import adopt, watch
@@ -191,19 +192,20 @@ def demo(
 ) -> None:
     """Fit a model on generated card payments, few of them fraud, and write its report."""
     from laconic.data.demo import DEMO_COSTS, make_payments
+    from laconic.data.tables.spoken import Numbers
     from laconic.job.rows import JobRows
     from laconic.job.table import JobOptions
 
     payments, label = make_payments(random_state=seed)
-    console().print(
-        f"[bold]{payments.n_rows:,} card payments[/bold], "
-        f"{(label == 'fraud').mean():.1%} of them fraud. A false alarm costs "
-        f"{DEMO_COSTS['fp']:g}, a missed fraud {DEMO_COSTS['fn']:g}."
-    )
+    numbers = Numbers(read_language(language))
+    rows, share = numbers.whole(payments.n_rows), numbers.percent((label == "fraud").mean())
+    said = screen_line(language, "payments", rows=rows, share=share, **DEMO_COSTS)
+    console().print(said)
     options = JobOptions(
         costs=dict(DEMO_COSTS), positive="fraud", seed=seed, language=read_language(language)
     )
-    _fit_and_write(JobRows(payments, label), options, out, "Card payments", as_json=False)
+    title = screen_line(language, "title")
+    _fit_and_write(JobRows(payments, label), options, out, title, as_json=False)
 
 
 @app.command()
@@ -646,10 +648,13 @@ def _print_result(
         sys.stdout.write(json.dumps(without_nan(said)) + "\n")
         return
     screen = console()
-    screen.print(comparison_table(columns_of(done.model.comparison_)))
+    screen.print(comparison_table(columns_of(done.model.comparison_), options.language))
     screen.print(to_terminal(done.shown, language=options.language))
-    screen.print(f"positive class: {done.shown['positive']} (--positive changes it)", markup=False)
-    screen.print(f"wrote {done.model_path} and {done.report_path}", markup=False)
+    language, name = options.language, done.shown["positive"]
+    hint = screen_line(language, "changed") if options.positive is None else ""
+    screen.print(screen_line(language, "positive", name=name) + hint, markup=False)
+    written = screen_line(language, "wrote", model=done.model_path, report=done.report_path)
+    screen.print(written, markup=False)
 
 
 if __name__ == "__main__":

@@ -200,17 +200,55 @@ def columns_of(comparison: Any) -> dict[str, list[Any]]:
     return {name: list(comparison[name]) for name in comparison}
 
 
-def comparison_table(columns: dict[str, list[Any]]) -> Any:
+_HEADS = {
+    "en": ("", "candidate", "cost", "\u00b1", "log loss", "AUC", "size", "seconds", "note"),
+    "fr": ("", "candidat", "co\u00fbt", "\u00b1", "perte log.", "AUC", "taille", "secondes",
+           "remarque"),
+}  # fmt: skip
+_SAID = {
+    "en": {
+        "positive": "positive class: {name}",
+        "changed": " (--positive changes it)",
+        "wrote": "wrote {model} and {report}",
+        "payments": "[bold]{rows} card payments[/bold], {share} of them fraud. A false alarm "
+        "costs {fp:g}, a missed fraud {fn:g}.",
+        "title": "Card payments",
+    },
+    "fr": {
+        "positive": "classe positive : {name}",
+        "changed": " (--positive la change)",
+        "wrote": "\u00e9crits : {model} et {report}",
+        "payments": "[bold]{rows} paiements par carte[/bold], dont {share} de fraudes. Une "
+        "fausse alerte co\u00fbte {fp:g}, une fraude manqu\u00e9e {fn:g}.",
+        "title": "Paiements par carte",
+    },
+}
+
+
+def screen_line(language: str, key: str, **values: Any) -> str:
+    """A line of the screen in the language of the report.
+
+    >>> screen_line("fr", "wrote", model="model.json", report="report.html")
+    '\u00e9crits : model.json et report.html'
+    """
+    return _SAID[language][key].format(**values)
+
+
+_TITLES = {
+    "en": "Held-out cost of every candidate, by cross-validation",
+    "fr": "Co\u00fbt de chaque candidat, par validation crois\u00e9e",
+}
+
+
+def comparison_table(columns: dict[str, list[Any]], language: str = "en") -> Any:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    title = "Held-out cost of every candidate, by cross-validation"
-    shown = RichTable(title=title, box=None, collapse_padding=True, pad_edge=False)
-    heads = ("", "candidate", "cost", "\u00b1", "log loss", "AUC", "size", "seconds", "note")
-    for head in heads:
-        left = head in ("", "candidate", "note")
-        whole = head not in ("candidate", "note")
-        shown.add_column(head, justify="left" if left else "right", no_wrap=whole, overflow="fold")
+    shown = RichTable(title=_TITLES[language], box=None, collapse_padding=True, pad_edge=False)
+    for place, head in enumerate(_HEADS[language]):
+        left, folded = place in (0, 1, 8), place in (1, 8)
+        justify: Any = "left" if left else "right"
+        shown.add_column(head, justify=justify, no_wrap=not folded, overflow="fold")
     order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
     for i in order:
         cells = [

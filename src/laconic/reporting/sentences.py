@@ -170,6 +170,7 @@ class Sentences:
             return None
         ends = {key: self.numbers.rough(found[key]) for key in ("value", "low", "high")}
         ends |= {key: self._in_currency(ends[key]) for key in ("value", "high")}
+        ends["less"] = self._in_currency(self.numbers.rough(abs(found["low"])))
         return self.say("price_some" if found["low"] > 0 else "price_none", **ends)
 
     def _beside_the_plain_one(self) -> str:
@@ -191,6 +192,8 @@ class Sentences:
             "percent": self.numbers.percent(share),
             "low": self.numbers.rough(low),
             "high": self._in_currency(self.numbers.rough(high)),
+            "less": self._in_currency(self.numbers.rough(abs(low))),
+            "more": self._in_currency(self.numbers.rough(abs(high))),
         }
         return " " + self.say(key, **values)
 

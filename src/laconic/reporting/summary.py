@@ -358,11 +358,15 @@ def _baselines(rows: Measured, sliders: Any, baseline: Any, X: Any, y: Any) -> d
     found = {
         f"always {name}": cost for name, cost in zip(rows.classes, still["always"], strict=True)
     }
+
+    def cost_of(decided: Ints) -> float:
+        risks = np.bincount(rows.truth, rows.costs[rows.truth, decided], minlength=rows.n_classes)
+        return float(np.array(still["shares"]) @ (risks / np.maximum(rows.class_rows, 1)))
+
     if rows.proba is not None:
-        shares = np.array(still["shares"])
-        likeliest = rows.costs[rows.truth, rows.proba.argmax(axis=1)]
-        risks = np.bincount(rows.truth, likeliest, minlength=rows.n_classes)
-        found["the likeliest class"] = float(shares @ (risks / np.maximum(rows.class_rows, 1)))
+        found["the likeliest class"] = cost_of(rows.proba.argmax(axis=1))
+    if sliders is None and baseline is not None:
+        found["plain model"] = cost_of(_simple_decisions(rows, baseline, X, y)["plain model"])
     if sliders is not None and len(sliders["rules"]) > 1:
         found["plain model"] = play(sliders, rule=1)["cost"]
     return found

@@ -40,8 +40,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Décider avec ce modèle coûte {cost} par cas ; la meilleure règle sans modèle ({rule}) coûte {other} : sur ces lignes, l'écart peut être dû au hasard.",
     ),
     "champion_even": (
-        "Your model {name} costs {other}: the difference ({low} to {high}) is within chance.",
-        "Votre modèle {name} coûte {other} : l'écart ({low} à {high}) peut être dû au hasard.",
+        "Your model {name} costs {other}. This one costs between {less} less and {more} more: within chance.",
+        "Votre modèle {name} coûte {other}. Celui-ci coûte entre {less} de moins et {more} de plus : cela peut être dû au hasard.",
     ),
     "champion_better": (
         "Your model {name} costs {other}: this one costs {percent} less ({low} to {high}).",
@@ -52,16 +52,16 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Votre modèle {name} coûte {other} : celui-ci coûte {percent} de plus ({low} à {high}), gardez le vôtre.",
     ),
     "beside_even": (
-        "For comparison, {name} costs {other}: the difference ({low} to {high}) is within chance.",
-        "À titre de comparaison, {name} coûte {other} : l'écart ({low} à {high}) peut être dû au hasard.",
+        "For comparison, {name} costs {other}. This model costs between {less} less and {more} more: within chance.",
+        "À titre de comparaison : {name}, {other}. Ce modèle coûte entre {less} de moins et {more} de plus : cela peut être dû au hasard.",
     ),
     "beside_better": (
         "For comparison, {name} costs {other}: this model costs {percent} less.",
-        "À titre de comparaison, {name} coûte {other} : ce modèle coûte {percent} de moins.",
+        "À titre de comparaison : {name}, {other}. Ce modèle coûte {percent} de moins.",
     ),
     "beside_worse": (
         "For comparison, {name} costs {other}: this model costs {percent} more, choose the other one.",
-        "À titre de comparaison, {name} coûte {other} : ce modèle coûte {percent} de plus, préférez l'autre.",
+        "À titre de comparaison : {name}, {other}. Ce modèle coûte {percent} de plus, préférez l'autre.",
     ),
     "verdict_money": (
         "At {cases} cases {per} that is {money} {per}, {saved} less than {rule}.",
@@ -76,8 +76,8 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Prix d'une page lisible : tous les candidats ensemble, que personne ne peut lire, coûteraient environ {value} de moins par cas ({low} à {high}).",
     ),
     "price_none": (
-        "Price of a page that can be read: nothing that could be measured. All the candidates together are not clearly cheaper (difference {low} to {high} per case).",
-        "Prix d'une page lisible : rien de mesurable. Tous les candidats ensemble ne sont pas nettement moins chers (écart de {low} à {high} par cas).",
+        "Price of a page that can be read: nothing that could be measured. All the candidates together are not clearly cheaper ({less} more to {high} less per case).",
+        "Prix d'une page lisible : rien de mesurable. Tous les candidats ensemble ne sont pas nettement moins chers ({less} de plus à {high} de moins par cas).",
     ),
     "per_thousand": ("per 1,000 cases", "pour 1 000 cas"),
     "per_day": ("a day", "par jour"),
@@ -86,7 +86,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "per_quarter": ("a quarter", "par trimestre"),
     "per_year": ("a year", "par an"),
     "always": ("always “{name}”", "toujours « {name} »"),
-    "likeliest": ("the likeliest class", "la classe la plus probable"),
+    "likeliest": (
+        "the likeliest class by this model",
+        "la classe la plus probable selon ce modèle",
+    ),
     "plain": ("plain logistic regression", "régression logistique simple"),
     "this_model": ("this model", "ce modèle"),
     # cards
@@ -304,7 +307,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "w_decision": ("decision", "décision"),
     "w_probability": ("probability of “{name}”", "probabilité de « {name} »"),
-    "w_score": ("score", "score"),
+    "w_score": ("score:", "score :"),
     "w_reasons": (
         "Reasons: what moved the score most",
         "Raisons : ce qui a le plus déplacé le score",

@@ -24,7 +24,7 @@ const named = (text, most) => el("bdi", { title: clip(text, 400) }, clip(text, m
 
 const format = (options) => {
   const made = new Intl.NumberFormat(LANGUAGE, options);
-  return (value) => made.format(value);
+  return (value) => made.format(value + 0); // never "-0"
 };
 const inWhole = format({ maximumFractionDigits: 0 });
 const inOne = format({ minimumFractionDigits: 1, maximumFractionDigits: 1 });
@@ -52,7 +52,7 @@ const inPercent = (value) => {
   const shown = new Intl.NumberFormat(LANGUAGE, { minimumFractionDigits: 0, maximumFractionDigits: digits });
   return `${shown.format(100 * value)}\u202f%`;
 };
-const inSigned = (value) => (value > 0 ? "+" : value < 0 ? "\u2212" : "") + (Math.abs(value) >= 1e-4 ? inThree(Math.abs(value)) : inShort(Math.abs(value)));
+const inSigned = (value) => (Math.abs(value) < 5e-5 ? inWhole(0) : (value > 0 ? "+" : "\u2212") + inThree(Math.abs(value)));
 
 // A number on the page: what is read, and beside it every digit.
 function show(node, value, text) {

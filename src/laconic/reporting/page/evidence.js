@@ -95,7 +95,7 @@ function sizePanel(host, data, w) {
       const box = spots.find(clear) || (chosen ? spots[2] : null);
       if (!box) continue;
       taken.push(box);
-      f.svg.append(draw("text", { x: box.x, y: box.y + 12, class: chosen ? "strong" : null }, text));
+      f.svg.append(draw("text", { x: box.x, y: box.y + 12, class: chosen ? "beside strong" : "beside" }, text));
     }
     return f.svg;
   });

@@ -211,7 +211,8 @@ function partsTable(term, s, w, positive) {
     heads = [w.t_part, w.t_adds];
     rows = term.values.flatMap((row, r) => row.map((cell, c) => [`${clip(down[r], 20)} × ${clip(across[c], 20)}`, inSigned(cell[s])])).slice(0, 200);
   } else {
-    const names = slotNames(term.axes[0], w);
+    const answers = { 0: w.no, 1: w.yes };
+    const names = slotNames(term.axes[0], w).map((name) => (term.switch && answers[name]) || name);
     heads = [w.t_part, w.t_rows, fill(w.t_rate, { name: clip(positive, 20) }), w.t_adds];
     rows = names.map((name, k) => [name, inPercent(term.mass[k]), term.rate[k] === null ? "" : inPercent(term.rate[k]), inSigned(term.values[k][s])]).slice(0, 200);
   }

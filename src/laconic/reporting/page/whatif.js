@@ -69,7 +69,7 @@ function whatIfPanel(host, data, w) {
   }
   kids.push(wrong, el("div", { class: "answer", "aria-live": "polite" },
     el("div", {}, el("span", { class: "soft small" }, w.w_decision), el("div", {}, says), probs,
-      el("p", { class: "small soft" }, `${w.w_score}: `, score)),
+      el("p", { class: "small soft" }, `${w.w_score} `, score)),
     el("div", {}, el("h3", {}, w.w_reasons), reasons, towards)));
   host.append(...kids);
 
