@@ -213,3 +213,41 @@ def test_changed_files_are_refused_or_give_probabilities():
 def test_scores_that_overflow_are_an_error_in_words():
     with pytest.raises(ValueError, match="row 1 are too large"):
         refuse_overflow(np.array([[0.0], [np.inf]]))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        laconic.GrayZoneKernelClassifier("rbf"),
+        laconic.GrayZoneLogisticRegression(),
+        laconic.ConvexRiskClassifier("exponential"),
+    ],
+)
+def test_a_model_from_a_file_refuses_the_gaps_that_the_model_refuses(model, tmp_path):
+    """A kernel gave NaN for probabilities, a line called the empty cell too large."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    save(model.fit(X, (X[:, 0] > 0).astype(int)), tmp_path / "m.json")
+    again = load(tmp_path / "m.json")
+    assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    with pytest.raises(
+        ValueError, match=rf"missing values \(NaN\), which a {type(model).__name__}"
+    ):
+        again.predict_proba([[np.nan, 0.0]])
+
+
+def test_a_kernel_score_that_overflows_is_an_error_in_words():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    model = laconic.GrayZoneKernelClassifier("poly", degree=4, coef0=1.0).fit(X, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="row 0 are too large"):
+        model.predict_proba([[1e90]])
+
+
+@pytest.mark.parametrize("value", [[[]], True, "0.5"])
+def test_certificates_are_numbers(fitted, tmp_path, value):
+    save(fitted[0], tmp_path / "m.json")
+    content = json.loads((tmp_path / "m.json").read_text())
+    content["certificates"]["duality_gap"] = value
+    content["digest"] = _digest(content)
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=r"m\.json .* certificates .*duality_gap"):
+        load(tmp_path / "m.json")

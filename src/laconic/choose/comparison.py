@@ -169,8 +169,9 @@ class Judge:
             own = (self.y == k) & np.isfinite(rows)
             total = self.weight[own].sum()
             if total > 0:
-                risk[k] = self.weight[own] @ rows[own] / total
-                variance[k] = self.weight[own] @ (rows[own] - risk[k]) ** 2 / total**2
+                share = self.weight[own] / total  # the square of a total of 1e-200 is zero
+                risk[k] = share @ rows[own]
+                variance[k] = share @ (rows[own] - risk[k]) ** 2 / total
         return risk, variance
 
     def mean(self, rows: Floats) -> tuple[float, float]:

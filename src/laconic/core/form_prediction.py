@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from laconic._typing import Floats
 from laconic.core.contract import Accepts, TableClassifier
 from laconic.core.forms import AdditiveScore
 from laconic.data.tables.columns import Schema, Table
+from laconic.data.tables.kinds import shown
 
 
 class FormPrediction(TableClassifier):
@@ -79,7 +81,14 @@ class FormClassifier(TableClassifier):
         model.form_ = form
         model.classes_ = classes
         model.family_ = family
+        model._accepts = replace(cls._accepts, missing=getattr(form, "takes_missing", True))
         return model
+
+    def _refuse_missing(self, name: str) -> None:
+        raise ValueError(
+            f"Column {shown(name)} has missing values (NaN), which a {self.family_} does not "
+            "accept; impute them as for its fit."
+        )
 
     def fit(self, X: Any, y: Any = None) -> FormClassifier:
         """Refused: fit the family it came from."""

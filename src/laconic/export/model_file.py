@@ -68,6 +68,10 @@ _OPTIONAL: dict[str, type | tuple[type, ...]] = {
     "scenarios": dict,
 }
 
+_CERTIFICATES = (
+    "objective", "duality_gap", "criterion", "compression", "c_bound", "minimax_risk",
+)  # fmt: skip
+
 _FORMS: dict[str, Any] = {
     "additive": AdditiveScore,
     "linear": LinearScore,
@@ -274,15 +278,12 @@ def _decision_of(model: Any) -> DecisionClassifier:
 
 def _certificates(model: Any) -> dict[str, float]:
     """Numbers that bound how far the model can be from the best of its family."""
-    names = (
-        "objective_", "duality_gap_", "criterion_", "compression_", "c_bound_", "minimax_risk_",
-    )  # fmt: skip
     found = {}
-    for name in names:
-        value = getattr(model, name, None)
+    for name in _CERTIFICATES:
+        value = getattr(model, f"{name}_", None)
         # of several votes, one for each class, the worst
         if value is not None and np.size(value) and math.isfinite(np.max(value)):
-            found[name.rstrip("_")] = float(np.max(value))
+            found[name] = float(np.max(value))
     return found
 
 
@@ -325,6 +326,8 @@ def _part(file: str, place: str) -> Iterator[None]:
 def _rebuild(content: dict[str, Any], file: str) -> DecisionClassifier:
     with _part(file, "list of entries"):
         _check_entries(content)
+    with _part(file, "certificates"):
+        _check_certificates(content["certificates"])
     with _part(file, "classes"):
         classes = np.array(_checked_labels(content["classes"]))
     with _part(file, "columns"):
@@ -404,6 +407,14 @@ def _check_entries(content: Mapping[str, Any]) -> None:
         raise ValueError(f"{unknown[0]!r} is not known")
 
 
+def _check_certificates(found: Mapping[str, Any]) -> None:
+    for name, value in found.items():
+        if name not in _CERTIFICATES:
+            raise ValueError(f"{name!r} is not known")
+        if type(value) not in (int, float):
+            raise ValueError(f"{name!r} is a {type(value).__name__}, not a number")
+
+
 def _schema(columns: list[Any], named: bool) -> Schema:
     names = _texts([column["name"] for column in columns], "column names")
     if len(set(names)) < len(names):
@@ -423,7 +434,7 @@ def _reading(data: Any, schema: Schema) -> Reading | None:
     if data is None:
         return None
     reading = Reading.from_dict(data)
-    if reading.made != schema.names or reading.to_dict() != data:
+    if not schema.named or reading.made != schema.names or reading.to_dict() != data:
         raise ValueError("it does not make the columns of the model")
     return reading
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -12,7 +12,7 @@ from scipy.sparse import issparse
 from laconic._typing import Floats
 from laconic.core.contract import numbers_of
 from laconic.core.forms import plain_label
-from laconic.core.links import Link, n_scores_of, probabilities
+from laconic.core.links import Link, n_scores_of, probabilities, refuse_overflow
 from laconic.data.tables.columns import Schema, Table
 from laconic.kernel.kernels import Kernel
 
@@ -64,8 +64,9 @@ class KernelScore:
             part = matrix[start : start + step]
             K: Any = part if self.kernel.name == "precomputed" else self._values(part)
             K = K.toarray() if issparse(K) else np.asarray(K)
-            out[start : start + step] = K @ self.coef.T + self.intercept
-        return out
+            with np.errstate(invalid="ignore", over="ignore"):
+                out[start : start + step] = K @ self.coef.T + self.intercept
+        return refuse_overflow(out)
 
     def _values(self, part: Any) -> Floats:
         if self.coef.shape[1] == 0:
@@ -129,6 +130,7 @@ class KernelForm:
 
     score: KernelScore
     clip: tuple[float, float] | None = None
+    takes_missing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.clip is not None and not 0.0 <= self.clip[0] <= self.clip[1] <= 1.0:

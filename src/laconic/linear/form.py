@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
@@ -36,6 +36,7 @@ class LinearScore:
     intercept: Floats
     link: Link = "logit"
     clip: tuple[float, float] | None = None
+    takes_missing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         # one memory order: the bytes of a product depend on it

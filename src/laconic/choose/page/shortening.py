@@ -158,7 +158,7 @@ class Shortening:
 def _as_before(part: Part, values: Floats) -> Floats:
     """New values of a part; a shape that never falls, or never rises, goes on to do so."""
     if part.kind == "line":
-        return values if values[0] * part.values[0] >= 0.0 else np.zeros(1)
+        return values if np.sign(values[0]) * np.sign(part.values[0]) >= 0.0 else np.zeros(1)
     steps = np.diff(part.values)
     rises = bool((steps >= 0.0).all())
     if part.kind != "shape" or not (rises or (steps <= 0.0).all()):
