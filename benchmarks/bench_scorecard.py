@@ -12,6 +12,7 @@ here: the machine may be shared.
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import time
@@ -54,9 +55,19 @@ def ours(k: int, seconds: float, **more: Any) -> OptimalScorecardClassifier:
     return OptimalScorecardClassifier(k, (-5, 5), time_limit=seconds, pool=0.0, **more)
 
 
-def of_fasterrisk(train: Any, y: Any, test: Any, k: int) -> tuple[Any, float]:
+def fasterrisk() -> tuple[Any, Any]:
+    """FasterRisk's search and its model, with ``tobytes`` for what numpy no longer has."""
+    import fasterrisk.rounding as rounding
+
+    source = inspect.getsource(rounding).replace(".tostring()", ".tobytes()")
+    exec(compile(source, rounding.__file__, "exec"), rounding.__dict__)
     from fasterrisk.fasterrisk import RiskScoreClassifier, RiskScoreOptimizer
 
+    return RiskScoreOptimizer, RiskScoreClassifier
+
+
+def of_fasterrisk(train: Any, y: Any, test: Any, k: int) -> tuple[Any, float]:
+    RiskScoreOptimizer, RiskScoreClassifier = fasterrisk()
     start = time.process_time()
     with_one = np.column_stack([np.ones(len(train)), train])
     search = RiskScoreOptimizer(X=with_one, y=np.where(y, 1.0, -1.0), k=k, lb=-5, ub=5)

@@ -103,7 +103,7 @@ def check(seed: int) -> list[str]:
             wrong.append(f"problem {seed}: found {found.value:.9f}, best {least:.9f}")
     wrong += cold(problem, start, least, seed)
     if seed % 5 == 0:
-        costs = CardCosts.of(problem, np.array([[0.0, 1.0], [3.0, 0.0]]))
+        costs = CardCosts.of(problem.pos, problem.neg, np.array([[0.0, 1.0], [3.0, 0.0]]))
         cheapest = min(costs.of_card(problem, card)[0] for card in cards)
         found = solve_card(problem, start, time_limit=None, gap=0.0, costs=costs)
         if found.value - found.gap > cheapest + 1e-9 or found.value < cheapest - 1e-9:

@@ -36,6 +36,13 @@ def fitted(X=None, y=None, **parameters):
     return OptimalScorecardClassifier(more.pop("max_items", 3), (-3, 3), **more).fit(X, y)
 
 
+def loss_with_prior(p, second, rows):
+    """Mean log loss of the rows and of prior rows of the classes of the whole."""
+    yes, no, share = -np.log(p), -np.log(1 - p), second.mean()
+    prior = share * yes + (1 - share) * no
+    return (np.where(second, yes, no).sum() + rows * prior.mean()) / (len(p) + rows)
+
+
 def test_the_form_says_what_the_card_says():
     X, y = people()
     model = fitted(X, y, max_items=4)
@@ -53,10 +60,19 @@ def test_the_form_says_what_the_card_says():
     said = np.array([risk[t] for t in total])
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], said, atol=1e-12)
     second = y == "sick"
-    loss = -np.where(second, np.log(said), np.log(1 - said)).mean()
+    loss = loss_with_prior(said, second, model.prior_rows)
     assert loss == pytest.approx(model.objective_, abs=1e-9)
     assert model.lower_bound_ <= model.objective_
     assert model.optimality_gap_ == pytest.approx(1 - model.lower_bound_ / model.objective_)
+
+
+def test_prior_rows_keep_a_perfect_card_from_being_too_sure():
+    X = np.repeat([[0.0], [1.0]], 20, axis=0)
+    y = np.repeat([0, 1], 20)
+    said = [fitted(X, y, prior_rows=rows).predict_proba(X)[-1, 1] for rows in (0, 8, 40)]
+    # rows of one class among n + t: n and half of the t, so the rate is known
+    np.testing.assert_allclose(said[1:], [(40 + 4) / 48, (40 + 20) / 80], atol=1e-9)
+    assert said[0] > 0.95  # three points of the largest multiplier
 
 
 def test_missing_values_and_categories_are_items():
@@ -165,7 +181,7 @@ def test_the_pool_and_the_substitutes():
     assert model.card_ is other
     second = y == "sick"
     p = model.predict_proba(X)[:, 1]
-    loss = -np.where(second, np.log(p), np.log(1 - p)).mean()
+    loss = loss_with_prior(p, second, model.prior_rows)
     assert loss == pytest.approx(other.objective, abs=1e-9)
     np.testing.assert_array_equal(model.choose(0).predict_proba(X), before)
     with pytest.raises(ValueError, match="one of the"):

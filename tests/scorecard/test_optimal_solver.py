@@ -14,7 +14,7 @@ from laconic.scorecard import branching
 from laconic.scorecard._numba import cells_of, codes_of, fit_multiplier, relax_cells
 from laconic.scorecard.costs import CardCosts
 from laconic.scorecard.limits import Rule, limited
-from laconic.scorecard.problem import CardProblem, patterns
+from laconic.scorecard.problem import CardProblem, patterns, with_prior
 from laconic.scorecard.solver import near_cards, solve_card
 from laconic.scorecard.warm_start import first_card
 
@@ -61,6 +61,23 @@ def test_patterns_keep_the_loss():
     score = a * (points @ items) + b
     by_row = np.logaddexp(0, np.where(second, -score, score))
     assert loss == pytest.approx(weight @ by_row / weight.sum(), rel=1e-12)
+
+
+def test_prior_rows_are_rows_written_below_the_others():
+    draw = np.random.default_rng(1)
+    items = draw.integers(0, 2, (3, 50)).astype(np.uint8)
+    second, weight = draw.random(50) < 0.4, draw.random(50)
+    share, prior = weight @ second / weight.sum(), 6.0
+    each = prior * weight / weight.sum()
+    long = patterns(
+        np.tile(items, 3),
+        np.concatenate([second, np.ones(50, bool), np.zeros(50, bool)]),
+        np.concatenate([weight, each * share, each * (1 - share)]),
+    )
+    short = patterns(items, second, weight)
+    found = with_prior(short[1], short[2], prior / weight.sum())
+    np.testing.assert_array_equal(long[0], short[0])
+    np.testing.assert_allclose(found, long[1:], rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -110,7 +127,7 @@ def test_exhaustive_search_agrees(seed):
 @pytest.mark.parametrize("seed", range(10))
 def test_exhaustive_search_agrees_on_cost(seed):
     problem = random_problem(seed, 2, 2)
-    costs = CardCosts.of(problem, np.array([[0.0, 1.0], [float(1 + seed), 0.0]]))
+    costs = CardCosts.of(problem.pos, problem.neg, np.array([[0.0, 1.0], [float(1 + seed), 0.0]]))
     least = min(costs.of_card(problem, card)[0] for card in every_card(problem))
     found = solve_card(problem, empty(problem), time_limit=None, gap=0.0, costs=costs)
     assert found.value == pytest.approx(least, abs=1e-9)
@@ -164,7 +181,7 @@ def test_exhaustive_search_agrees_under_rules(seed):
     assert ruled.feasible(found.point.points)
     assert found.value == pytest.approx(least, abs=1e-8)
     assert found.value - found.gap <= least + 1e-9
-    costs = CardCosts.of(ruled, np.array([[0.0, 1.0], [2.0, 0.0]]))
+    costs = CardCosts.of(ruled.pos, ruled.neg, np.array([[0.0, 1.0], [2.0, 0.0]]))
     cheapest = min(costs.of_card(ruled, card)[0] for card in every_card(ruled))
     if columns is None:
         found = solve_card(ruled, start, time_limit=None, gap=0.0, costs=costs)

@@ -5,8 +5,8 @@ from laconic._door import door
 __getattr__, __dir__, __all__ = door(
     __name__,
     {
-        "Card": "optimal",
-        "CardItem": "optimal",
+        "Card": "card",
+        "CardItem": "card",
         "OptimalScorecardClassifier": "optimal",
         "ScorecardClassifier": "estimator",
     },

@@ -30,12 +30,9 @@ class CardCosts:
     no: Floats
 
     @classmethod
-    def of(cls, problem: CardProblem, matrix: Floats) -> CardCosts:
-        """From a 2 x 2 matrix, rows = true class, columns = decision."""
-        return cls(
-            problem.neg * matrix[0, 1] + problem.pos * matrix[1, 1],
-            problem.neg * matrix[0, 0] + problem.pos * matrix[1, 0],
-        )
+    def of(cls, pos: Floats, neg: Floats, matrix: Floats) -> CardCosts:
+        """From shares by pattern and a 2 x 2 matrix, rows = true class, columns = decision."""
+        return cls(neg * matrix[0, 1] + pos * matrix[1, 1], neg * matrix[0, 0] + pos * matrix[1, 0])
 
     def of_card(self, problem: CardProblem, points: Ints) -> tuple[float, int]:
         """Least cost of a card and the total from which on it says yes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,42 +19,18 @@ from laconic.data.source import one_blas_thread
 from laconic.data.tables.columns import Table
 from laconic.modl.estimator import ModlEncoder
 from laconic.scorecard.branching import Incumbent
+from laconic.scorecard.card import Card, CardItem
 from laconic.scorecard.costs import CardCosts
 from laconic.scorecard.items import ColumnItems, items_of
 from laconic.scorecard.limits import Names, limited, read_rules
-from laconic.scorecard.problem import CardProblem, patterns
+from laconic.scorecard.problem import CardProblem, patterns, with_prior
 from laconic.scorecard.risk import RiskRow, Seen, held_to_threshold, log_odds_table, risk_rows
 from laconic.scorecard.solver import Near, near_cards, solve_card
+from laconic.scorecard.tuning import PRIOR_ROWS
 
 _RULES = (
     "monotone", "signs", "forced", "forbidden", "exclusive", "group_limits", "max_per_column",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class CardItem:
-    """One line of a card."""
-
-    text: str
-    column: str
-    points: int
-
-
-@dataclass(frozen=True)
-class Card:
-    """A card: its lines by decreasing points, its objective, and what was seen at each total.
-
-    ``gap`` is the part of the objective that a better card could save at most.
-    """
-
-    items: tuple[CardItem, ...]
-    objective: float
-    gap: float
-    seen: Seen
-
-    def __str__(self) -> str:
-        width = max((len(item.text) for item in self.items), default=0)
-        return "\n".join(f"{item.text:<{width}}  {item.points:+d}" for item in self.items)
 
 
 class OptimalScorecardClassifier(FormPrediction):
@@ -66,10 +41,10 @@ class OptimalScorecardClassifier(FormPrediction):
 
     .. math:: P(y = 1 \mid x) = \sigma\Big(a \sum_j l_j x_j + b\Big)
 
-    and the mean logistic loss is minimised over points, multiplier and offset together, not over
-    rounded weights. Branch and bound leaves a bound below the loss of *every* card of the offered
-    items that keeps the rules: ``optimality_gap_`` is certified. With ``costs`` the expected cost
-    at the best threshold is minimised instead.
+    and the mean logistic loss of the rows and of ``prior_rows`` is minimised over points,
+    multiplier and offset together, not over rounded weights. Branch and bound leaves a bound below
+    the loss of *every* card of the offered items that keeps the rules: ``optimality_gap_`` is
+    certified. With ``costs`` the expected cost at the best threshold is minimised instead.
 
     Parameters
     ----------
@@ -107,6 +82,10 @@ class OptimalScorecardClassifier(FormPrediction):
     max_multiplier : float, default=2.0
         Largest a: part of the problem, because perfect cards would want an infinite one. A point
         multiplies the odds by at most exp(max_multiplier).
+    prior_rows : float, default=8
+        Rows that are added to the loss: the items of the training rows, all alike, with classes in
+        the proportion of the whole. They say that nothing is known, so that few rows do not make a
+        card too sure. 0 is the loss of the rows alone.
     risk : {"fit", "logistic", "isotonic"}, default="fit"
         How a total becomes a probability: by the multiplier and offset of the proof, or by a
         logistic line or isotonic steps fitted to rows that the search did not see. Monotone always.
@@ -127,7 +106,8 @@ class OptimalScorecardClassifier(FormPrediction):
     card_ : Card
         ``print(model.card_)`` shows it.
     objective_, lower_bound_, optimality_gap_ : float
-        Log loss (or cost) of the card, a bound on every card, and (objective - bound) / objective.
+        Log loss with the prior rows (or cost) of the card, a bound on every card, and (objective -
+        bound) / objective.
     duality_gap_ : float
         objective - bound.
     pool_ : list of Card
@@ -179,6 +159,7 @@ class OptimalScorecardClassifier(FormPrediction):
         "max_columns": [Interval(Integral, 1, None, closed="left"), None],
         "max_per_column": [Interval(Integral, 1, None, closed="left"), None],
         "max_multiplier": [Interval(Real, 0, None, closed="neither")],
+        "prior_rows": [Interval(Real, 0, None, closed="left")],
         "risk": [StrOptions({"fit", "logistic", "isotonic"})],
         "held_out": [Interval(Real, 0, 0.5, closed="right")],
         "pool": [Interval(Real, 0, None, closed="left")],
@@ -207,6 +188,7 @@ class OptimalScorecardClassifier(FormPrediction):
         max_columns: int | None = None,
         max_per_column: int | None = None,
         max_multiplier: float = 2.0,
+        prior_rows: float = PRIOR_ROWS,
         risk: str = "fit",
         held_out: float = 0.25,
         pool: float = 0.01,
@@ -231,6 +213,7 @@ class OptimalScorecardClassifier(FormPrediction):
         self.max_columns = max_columns
         self.max_per_column = max_per_column
         self.max_multiplier = max_multiplier
+        self.prior_rows = prior_rows
         self.risk = risk
         self.held_out = held_out
         self.pool = pool
@@ -265,10 +248,11 @@ class OptimalScorecardClassifier(FormPrediction):
         self._offered = self._offer(rows, table, second, weight)
         read = self._read_items(table)
         items, pos, neg = patterns(read, second, weight)
-        problem, start = self._problem(items, pos, neg)
+        prior = float(self.prior_rows) / weight.sum()
+        problem, start = self._problem(items, *with_prior(pos, neg, prior))
         costs = None
         if self.costs is not None:
-            costs = CardCosts.of(problem, self._cost_matrix())
+            costs = CardCosts.of(pos, neg, self._cost_matrix())
         limit = None if self.time_limit is None else float(self.time_limit)
         solved = solve_card(problem, start, time_limit=limit, gap=float(self.gap), costs=costs)
         solved.warn_if_short(
@@ -428,7 +412,8 @@ class OptimalScorecardClassifier(FormPrediction):
             raise ValueError(f"card must be one of the {len(self.pool_)} cards of pool_.")
         chosen, points = self.pool_[int(place)], self._points[int(place)]
         method = "logistic" if self.risk == "fit" else str(self.risk)
-        odds = log_odds_table(chosen.seen, method, float(self.max_multiplier))
+        prior = float(self.prior_rows) if self.risk == "fit" else 0.0
+        odds = log_odds_table(chosen.seen, method, float(self.max_multiplier), prior)
         first = chosen.seen.first
         if self.cost_threshold_ is not None:
             even = decision_threshold(self._cost_matrix())

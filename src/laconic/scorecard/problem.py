@@ -6,7 +6,8 @@ With items x_j in {0, 1}, whole points l_j, a multiplier a and an offset b,
     over l_j in {lo_j, ..., hi_j},  at most k of them not zero,  0 <= a <= A,  b real,
 
 and the rules of :mod:`laconic.scorecard.limits`. Rows with the same items are one pattern: the loss
-is counted once for each.
+is counted once for each. Prior rows (:func:`with_prior`) change the shares of the classes in the
+patterns and nothing else: every bound is a bound on the loss with them.
 """
 
 from __future__ import annotations
@@ -108,3 +109,23 @@ def patterns(
     pos = np.bincount(place.ravel(), weight * second, minlength=len(first)) / total
     neg = np.bincount(place.ravel(), weight * ~second, minlength=len(first)) / total
     return np.ascontiguousarray(items[:, first]), pos, neg
+
+
+def with_prior(pos: Floats, neg: Floats, rows: float) -> tuple[Floats, Floats]:
+    """Shares of both classes with prior rows, given as a part of all rows.
+
+    A prior row has the items of a training row, each alike, and the classes of the whole:
+
+        pos_i  ->  (pos_i + rows * (pos_i + neg_i) * share) / (1 + rows),   share = sum of pos.
+
+    The sum of each class stays, and so does the empty card.
+
+    >>> with_prior(np.array([0.4, 0.0]), np.array([0.0, 0.6]), 0.25)
+    (array([0.352, 0.048]), array([0.048, 0.552]))
+    """
+    total = pos + neg
+    share = pos.sum() / total.sum()
+    return (
+        (pos + rows * share * total) / (1.0 + rows),
+        (neg + rows * (1.0 - share) * total) / (1.0 + rows),
+    )

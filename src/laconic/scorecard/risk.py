@@ -10,6 +10,7 @@ from scipy.stats import beta
 from sklearn.isotonic import IsotonicRegression
 
 from laconic._typing import Floats, Ints, Mask
+from laconic.scorecard.problem import with_prior
 from laconic.scorecard.tuning import INTERVAL
 
 
@@ -48,10 +49,10 @@ class RiskRow:
     risk: float
 
 
-def log_odds_table(seen: Seen, method: str, most: float) -> Floats:
+def log_odds_table(seen: Seen, method: str, most: float, prior: float = 0.0) -> Floats:
     """Log-odds of every total by the rows seen: a logistic line, or isotonic steps.
 
-    Isotonic steps stay half a row away from 0 and 1.
+    ``prior`` rows enter the line. Isotonic steps stay half a row away from 0 and 1.
     """
     from laconic.scorecard._numba import fit_multiplier
 
@@ -62,9 +63,9 @@ def log_odds_table(seen: Seen, method: str, most: float) -> Floats:
         steps.fit(totals, seen.pos[here] / weight, sample_weight=weight)
         edge = 0.5 / weight.sum()
         return np.asarray(logit(np.clip(steps.predict(seen.totals), edge, 1.0 - edge)))
-    _, a, b = fit_multiplier(
-        totals, seen.pos[here] / weight.sum(), seen.neg[here] / weight.sum(), most
-    )
+    all_rows = weight.sum()
+    pos, neg = with_prior(seen.pos[here] / all_rows, seen.neg[here] / all_rows, prior / all_rows)
+    _, a, b = fit_multiplier(totals, pos, neg, most)
     return np.asarray(a * seen.totals + b)
 
 

@@ -33,6 +33,9 @@ LEAST_SHARE = 0.01
 """A condition that holds, or fails, for a smaller share of the rows is not offered; half of what
 the sparse rules ask for, because a card is proven and not cross-validated."""
 
+PRIOR_ROWS = 8.0
+"""Prior rows of the loss; TO BE MEASURED."""
+
 WARM_SHARE = 0.5
 """Part of the time that the first card may take, so that something is left for its proof."""
 
