@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from laconic.core.progress import Deadline
-from laconic.scorecard import branching
+from laconic.core.progress import Deadline, Step, listening
+from laconic.scorecard import branching, solver
 from laconic.scorecard._numba import cells_of, codes_of, fit_multiplier, relax_cells
 from laconic.scorecard.costs import CardCosts
 from laconic.scorecard.limits import Rule, limited
@@ -228,6 +228,7 @@ def test_an_interrupt_keeps_the_best_card(monkeypatch):
     def interrupted(self, target):
         raise KeyboardInterrupt
 
+    solver._compiled()  # before the proof of its toy is broken too
     monkeypatch.setattr(branching.Proof, "_reach", interrupted)
     found = solve_card(problem, empty(problem), time_limit=None, gap=0.0)
     assert found.value == first.loss
@@ -254,3 +255,34 @@ def test_the_pool_holds_what_single_swaps_reach():
         swapped = len(key) == len(own) and len(set(key) - own) == 1
         if swapped and loss < 1.05 * best.loss - 1e-9:
             assert key in reached
+
+
+def test_an_interrupt_keeps_the_pool_so_far(monkeypatch):
+    problem = random_problem(17, 2, 2)
+    best = solve_card(problem, empty(problem), time_limit=None, gap=0.0).point
+    whole = [near.loss for near in near_cards(problem, best, 0.3, None)]
+    assert len(whole) > 3
+    searched, calls = solver.search_support, []
+
+    def interrupted(*given):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return searched(*given)
+
+    monkeypatch.setattr(solver, "search_support", interrupted)
+    pool = [near.loss for near in near_cards(problem, best, 0.3, None)]
+    assert len(pool) == 2
+    assert set(pool) < set(whole)
+
+
+def test_a_long_proof_tells_its_gap_all_along():
+    problem = random_problem(6, 3, 3)
+    told: list[Step] = []
+    with listening(told.append):
+        found = solve_card(problem, empty(problem), time_limit=None, gap=0.0)
+    said = [float(step.text.rpartition(" ")[2].rstrip("%")) for step in told[1:]]
+    assert len(said) > 2
+    assert said == sorted(said, reverse=True)
+    assert said[-1] == pytest.approx(100 * found.gap / found.value, abs=0.2)
+    assert all(step.done is None for step in told)

@@ -95,6 +95,7 @@ def scorecard(
     out: OutOption = None,
 ) -> None:
     """Whole points to add up: Markdown, or CSV or JSON by the name of the file."""
+    from laconic.cli.progress import progress
     from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
     from laconic.export.scorecard import to_scorecard
@@ -102,10 +103,11 @@ def scorecard(
 
     loaded = load(model)
     X, y = (None, None) if rows is None else rows_for(loaded, rows, target, TextFormat())
-    card = to_scorecard(
-        loaded, X, y, points_to_double=points_to_double, base_score=base_score,
-        base_odds=base_odds, scored=scored, exact=exact,
-    )  # fmt: skip
+    with progress(quiet=exact is None):
+        card = to_scorecard(
+            loaded, X, y, points_to_double=points_to_double, base_score=base_score,
+            base_odds=base_odds, scored=scored, exact=exact,
+        )  # fmt: skip
     suffix = "" if out is None else out.suffix.lower()
     if suffix == ".csv":
         text = card.to_csv()

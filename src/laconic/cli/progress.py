@@ -30,6 +30,8 @@ class Pace:
     90.0
     >>> pace.follow(Step("writing", 0.99)); now[0] = 75.0; pace.left()
     45.0
+    >>> pace.follow(Step("writing page 3", None)); pace.said()
+    '1 min: writing page 3, about 45 s left'
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,6 +40,9 @@ class Pace:
         self.step = Step("reading", 0.0)
 
     def follow(self, step: Step) -> None:
+        if step.done is None:
+            self.step = Step(step.text, self.step.done)
+            return
         if step != self.step:
             self._last = self._clock()
         self.step = step
@@ -48,7 +53,7 @@ class Pace:
     def left(self) -> float | None:
         """Seconds; None while too little is done to tell."""
         done = self.step.done
-        if done < _EARLY:
+        if done is None or done < _EARLY:
             return None
         at_pace = (self._last - self._start) * (1.0 - done) / done
         return max(at_pace, self._clock() - self._last)

@@ -30,10 +30,10 @@ _LOG = logging.getLogger("laconic")
 
 @dataclass(frozen=True)
 class Step:
-    """What is being done, and how much of the whole is done (between 0 and 1)."""
+    """What is being done, and how much of the whole is done (between 0 and 1; None: as before)."""
 
     text: str
-    done: float
+    done: float | None
 
 
 _listener: ContextVar[Callable[[Step], None] | None] = ContextVar("listener", default=None)
@@ -54,9 +54,15 @@ def listening(callback: Callable[[Step], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-def report_step(text: str, done: float) -> None:
-    """Tell the listener of this context, if any, and the log at level INFO."""
-    _LOG.info("%s (%.0f %%)", text, 100 * done)
+def report_step(text: str, done: float | None = None) -> None:
+    """Tell the listener of this context, if any, and the log at level INFO.
+
+    A part of some other work does not know how much of the whole is done, and leaves it out.
+    """
+    if done is None:
+        _LOG.info("%s", text)
+    else:
+        _LOG.info("%s (%.0f %%)", text, 100 * done)
     callback = _listener.get()
     if callback is not None:
         callback(Step(text, done))

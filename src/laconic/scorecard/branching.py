@@ -25,6 +25,7 @@ from laconic.scorecard.tuning import (
     SIDE_STEPS,
     TARGETS,
     TIE,
+    TOLD,
 )
 
 State = NDArray[np.int8]
@@ -76,7 +77,7 @@ class Proof:
 
     def __init__(self, problem: CardProblem, best: Incumbent, deadline: Deadline) -> None:
         self.problem, self.best, self.deadline = problem, best, deadline
-        self.bound, self.n_nodes = 0.0, 0
+        self.bound, self.n_nodes, self._told = 0.0, 0, np.inf
         self._most = problem.most_multiplier
         self._lo, self._hi = problem.lo.astype(float), problem.hi.astype(float)
         share = problem.pos.sum() / (problem.pos.sum() + problem.neg.sum())
@@ -94,7 +95,6 @@ class Proof:
                 break
             if self.gap > target:
                 self._reach(target)
-        report_step(f"card proven within {self.gap:.1%}", 1.0)
 
     @property
     def gap(self) -> float:
@@ -141,6 +141,9 @@ class Proof:
 
     def _publish(self, bound: float) -> None:
         self.bound = max(self.bound, min(bound, self.best.loss))
+        if self.gap <= (1.0 - TOLD) * self._told:
+            self._told = self.gap
+            report_step(f"card of log loss {self.best.loss:.4f}, proven within {self.gap:.1%}")
 
     def _relax(
         self, state: State, w: Floats, b: float, target: float, steps: int = NODE_STEPS

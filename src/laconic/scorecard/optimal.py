@@ -82,7 +82,7 @@ class OptimalScorecardClassifier(FormPrediction):
     max_multiplier : float, default=2.0
         Largest a: part of the problem, because perfect cards would want an infinite one. A point
         multiplies the odds by at most exp(max_multiplier).
-    prior_rows : float, default=8
+    prior_rows : float, default=16
         Rows that are added to the loss: the items of the training rows, all alike, with classes in
         the proportion of the whole. They say that nothing is known, so that few rows do not make a
         card too sure. 0 is the loss of the rows alone.
@@ -260,7 +260,7 @@ class OptimalScorecardClassifier(FormPrediction):
         )
         best: Incumbent = solved.point
         near = [Near(best.points, best.loss)]
-        if costs is None and self.pool > 0:
+        if costs is None and self.pool > 0 and solved.why_stopped != "stalled":  # Ctrl-C
             near = near_cards(problem, best, float(self.pool), limit)
         self._publish(solved, near, rows.table[seen], rows.y[seen] == 1, rows.weight[seen])
         self.cost_threshold_ = None if costs is None else costs.of_card(problem, best.points)[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
@@ -41,7 +42,7 @@ def solve_card(
     proof: Proof | None = None
     try:
         best = first_card(problem, start, warm)
-        report_step(f"first card, log loss {best.loss:.4f}", 0.1)
+        report_step(f"first card, log loss {best.loss:.4f}")
         if costs is None:
             proof = Proof(problem, best, deadline)
             proof.run(gap)
@@ -83,11 +84,21 @@ def near_cards(
     """Cards whose loss is at most ``1 + within`` times the best, by swaps of one item.
 
     Swaps of the best card come first, then swaps of those, until the pool or the time is full.
+    Ctrl-C keeps the pool as it is.
     """
     deadline = Deadline(None if time_limit is None else POOL_SHARE * time_limit)
-    limit = best.loss * (1.0 + within) + 1e-12
     first = tuple(np.flatnonzero(best.points).tolist())
     found: dict[Support, Near] = {first: Near(best.points, best.loss)}
+    report_step("cards that are nearly as good")
+    with suppress(KeyboardInterrupt):
+        _fill(problem, found, best.loss * (1.0 + within) + 1e-12, deadline)
+    return sorted(found.values(), key=lambda near: (near.loss, near.points.tolist()))
+
+
+def _fill(
+    problem: CardProblem, found: dict[Support, Near], limit: float, deadline: Deadline
+) -> None:
+    first = next(iter(found))
     tried, queue = {first}, [first]
     while queue and len(found) < MOST_POOL and not deadline.passed():
         support = queue.pop(0)
@@ -103,7 +114,6 @@ def near_cards(
             single = support == first
             found[kept] = Near(own.points, own.loss, *((out, into) if single else (-1, -1)))
             queue.append(kept)
-    return sorted(found.values(), key=lambda near: (near.loss, near.points.tolist()))
 
 
 def _swaps(problem: CardProblem, support: Support) -> list[tuple[int, Support, float]]:
