@@ -97,3 +97,16 @@ def test_a_taught_page_is_kept_only_where_it_helped():
     helped = frame.loc[alone, "tailored_loss"] < frame.loc["additive-single", "tailored_loss"]
     assert model.candidate_.startswith("taught") == helped
     assert model.size_ <= 300
+
+
+def test_a_card_learns_from_the_committee_too():
+    draw = np.random.default_rng(5)
+    X = draw.normal(size=(240, 3))
+    y = (X[:, 0] + X[:, 1] + draw.logistic(size=240) > 0).astype(int)
+    names = ["card", "kernel"]
+    model = LaconicClassifier(candidates=names, cv=3, tolerance=0.0, teach=True).fit(X, y)
+    frame = model.comparison_.set_index("candidate")
+    helped = frame.loc["taught card", "tailored_loss"] < frame.loc["card", "tailored_loss"]
+    assert model.candidate_ == ("taught card" if helped else "card")
+    terms = model.estimator_.form_.terms
+    assert all(set(term.values.ravel() % 1) == {0.0} for term in terms)

@@ -111,9 +111,9 @@ class LaconicClassifier(TableClassifier):
         The shortest page is kept whose held-out loss is above that of the best one by at most this
         share.
     teach : bool, default=False
-        The additive model is also fitted to labels softened by the committee's held-out
-        probabilities, and kept so where rows that neither has seen say that it helped. Up to 2,500
-        rows, and three times the time; the weighted mean gained nothing more by it.
+        The additive model (without one: the card) is also fitted to labels softened by the
+        committee's held-out probabilities, and kept so where rows that neither has seen say that it
+        helped. Up to 2,500 rows, and three times the time; the weighted mean gained nothing more.
     time_budget : float, default=None
         Seconds. Candidates are tried in the order above, each only if fits on fewer rows say that
         it ends in time; a table too large for the first is sampled, as long as half of its rows

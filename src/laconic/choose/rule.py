@@ -117,24 +117,27 @@ def _same_as_another(candidate: Candidate, outcomes: Sequence[Outcome]) -> bool:
 def _pages(members: Sequence[Outcome], committee: Outcome, race: Race, rule: Rule) -> PageChoice:
     """Pages to choose from; where no candidate fits on a page, the best of all with a warning."""
     pool = formed(members)
-    if not pool:
-        best = min(members, key=lambda out: race.judge.mean(race.judge.tailored(out))[0])
-        if not best.size <= race.max_size:
+    if pool:
+        report_step("shortening pages", 0.8)
+        pages, student = offered_pages(pool, race)
+    else:
+        short = [out for out in members if out.size <= race.max_size]
+        judge = race.judge
+        student = min(short or members, key=lambda out: judge.mean(judge.tailored(out))[0])
+        pages = [student]
+        if not short:
             _say(
-                f"No candidate fits on max_size={race.max_size:g} entries: {best.name} is kept, "
-                f'with {best.size:g}. Name "additive" among the candidates for a shorter one, or '
-                "set readable=False for the best of all of them together."
+                f"No candidate fits on max_size={race.max_size:g} entries: {student.name} is kept, "
+                f'with {student.size:g}. Name "additive" among the candidates for a shorter one, '
+                "or set readable=False for the best of all of them together."
             )
-        return PageChoice.of([best], race.judge, rule.tolerance)
-    report_step("shortening pages", 0.8)
-    pages, student = offered_pages(pool, race)
     plain = len(pages)
     if rule.teach and _may_teach(student, committee, race):
         report_step(f"teaching {student.name}", 0.85)
         try:
             pupil = taught(student, committee, race)
-            pool = [pupil, *(out for out in pool if out is not student)]
-            pages += offered_pages(pool, race)[0]
+            others = [out for out in pool if out is not student]
+            pages += offered_pages([pupil, *others], race)[0] if pool else [pupil]
         except KeyboardInterrupt:
             _say(f"Interrupted while teaching {student.name}; it is kept as it is.")
     return PageChoice.of(pages, race.judge, rule.tolerance, plain)
@@ -143,8 +146,8 @@ def _pages(members: Sequence[Outcome], committee: Outcome, race: Race, rule: Rul
 def _may_teach(student: Outcome, committee: Outcome, race: Race) -> bool:
     """Whether others than the student have a say, on few rows, with time for it."""
     pairs = zip(committee.members, committee.weights, strict=True)
-    others = sum(weight for out, weight in pairs if out.name not in FRONT)
-    able = student.name in FRONT and race.rows.exchangeable and len(race.rows.folds) > 2
+    others = sum(weight for out, weight in pairs if out.name not in (*FRONT, student.name))
+    able = student.name in (*FRONT, "card") and race.rows.exchangeable and len(race.rows.folds) > 2
     again = sum(out.fit_seconds for out in committee.members) + 2.0 * student.fit_seconds
     in_time = not race.budget.limited or race.budget.allows(len(race.rows.folds) * again)
     return others >= TEACHERS and able and in_time and race.rows.n_rows <= TAUGHT_ROWS

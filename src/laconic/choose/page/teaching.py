@@ -70,10 +70,12 @@ def fit_softened(rows: Rows, model: Any, proba: Floats) -> Any:
     copies = np.tile(np.arange(n_rows), n_classes)
     folds = [(_copied(train, n_rows, n_classes), _copied(test, n_rows, n_classes))
              for train, test in rows.folds]  # fmt: skip
-    fitted = clone(model).set_params(cv=folds)
+    fitted, own_folds = clone(model), "cv" in model.get_params()
+    if own_folds:
+        fitted.set_params(cv=folds)
     labels = np.repeat(rows.classes, n_rows)
     fitted.fit(rows.training.table[copies], labels, sample_weight=weight)
-    return fitted.set_params(cv=model.cv)
+    return fitted.set_params(cv=model.cv) if own_folds else fitted
 
 
 def _copied(places: Any, n_rows: int, n_classes: int) -> Any:
