@@ -22,7 +22,8 @@ lint: $(VENV)/test.done
 	$(BIN)/ruff format --check src tests benchmarks stress examples
 	$(BIN)/mypy
 
-# peers pin other versions (Khiops wants scikit-learn < 1.9), so they have an environment of their own
+# peers pin other versions (Khiops wants scikit-learn < 1.9), so they have an environment of their own;
+# FasterRisk pins numpy 1 and pandas 1.5 but runs with newer ones: it is installed without its pins
 bench: .venv-bench/bench.done
 	.venv-bench/bin/python -m benchmarks $(ONLY)
 
@@ -55,4 +56,5 @@ $(VENV)/%.done: pyproject.toml constraints.txt | $(VENV)/bin/python
 .venv-bench/bench.done: pyproject.toml
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[bench]'
+	.venv-bench/bin/python -m pip --disable-pip-version-check install --quiet --no-deps fasterrisk==0.1.10
 	touch $@
