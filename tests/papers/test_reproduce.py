@@ -72,7 +72,7 @@ def test_results_tables_and_figures_are_written(toy, capsys):
     assert "pipe \\| dream" in page
     assert "A remark." in page
     assert (toy / "000_figure_1.svg").read_text().startswith("<svg")
-    assert "| 2 | 0 | 1 |" in (toy / "index.md").read_text()
+    assert "| 2 | 0 | 1 | 0 |" in (toy / "index.md").read_text()
 
 
 def test_a_second_run_draws_nothing_and_writes_the_same(toy):

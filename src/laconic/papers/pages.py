@@ -3,7 +3,8 @@
 Guides quote numbers of the papers' comparisons beside a comment that names the cell,
 ``1.79<!-- 000; Table 3; mean test cost, 7.8-10.0 -->``; :func:`filled` puts in what the file of
 results holds, with as many decimals as stand there, and ``sd`` before the comment's end asks for
-the standard deviation. ``python -m laconic.papers.pages docs`` does so for all guides.
+the standard deviation. ``python -m laconic.papers.pages docs`` does so for all guides, and writes
+the papers' pages again.
 """
 
 from __future__ import annotations
@@ -13,12 +14,19 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from laconic.papers.engine import Outcome
-from laconic.papers.registry import DOCUMENTS, TITLES, Cell, Figure, cells_of, figures_of
+from laconic.papers.registry import (
+    DOCUMENTS,
+    NOT_PRINTED,
+    TITLES,
+    Cell,
+    Figure,
+    cells_of,
+    figures_of,
+)
 
 Results = dict[str, dict[str, Any]]
 """By document: stamp, whether the run was quick, and its cells."""
@@ -76,6 +84,14 @@ def figure_file(figure: Figure) -> str:
     return f"{figure.document}_figure_{figure.number}.svg"
 
 
+def verdict_counts(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Cells by verdict; those that the document draws without a number are counted apart."""
+    rows = list(rows)
+    free = sum(row["published"] == NOT_PRINTED for row in rows)
+    counts = Counter(row["verdict"] for row in rows if row["published"] != NOT_PRINTED)
+    return {word: counts[word] for word in VERDICTS} | {"drawn without a number": free}
+
+
 def index_page(results: Results) -> str:
     """How many cells of each document hold, with links to its tables."""
     lines = [
@@ -88,14 +104,14 @@ def index_page(results: Results) -> str:
         "A printed number is *reproduced* when ours lies within 2 standard deviations of it (ours, "
         "over draws) or inside its rounding, else *refuted*. A claimed sign is reproduced when our "
         "mean has it, refuted when our mean has the other beyond 2 standard deviations, else "
-        "*undetermined*. So is what the document draws without a number.",
+        "*undetermined*. Bars and points that a document draws without printing their number have "
+        "nothing to compare with: ours stand in the tables, and the last column counts them.",
         "",
-        "| document | reproduced | refuted | undetermined |",
-        "|---|---|---|---|",
+        "| document | reproduced | refuted | undetermined | drawn without a number |",
+        "|---|---|---|---|---|",
     ]
     for document, own in results.items():
-        counts = Counter(row["verdict"] for row in own["cells"])
-        shown = " | ".join(str(counts[word]) for word in VERDICTS)
+        shown = " | ".join(str(count) for count in verdict_counts(own["cells"]).values())
         lines.append(f"| [{document}. {TITLES[document]}]({document}.md) | {shown} |")
     listed = "\n".join(results)
     return "\n".join(lines) + f"\n\n```{{toctree}}\n:hidden:\n{listed}\n```\n"
@@ -104,14 +120,13 @@ def index_page(results: Results) -> str:
 def document_page(document: str, own: Mapping[str, Any], drawn: Iterable[str] = ()) -> str:
     """Tables of a document, place by place, and the figures whose files are ``drawn``."""
     rows = own["cells"]
-    counts = Counter(row["verdict"] for row in rows)
     stamp = {k: v for k, v in own["stamp"].items() if k not in ("run", "quick", "share")}
     said = own["stamp"].get("run", "")
     more = " --quick" if own["stamp"]["quick"] else ""
     lines = [
         f"# {document}. {TITLES[document]}",
         "",
-        ", ".join(f"{counts[word]} {word}" for word in VERDICTS) + f". {said}",
+        f"{', '.join(f'{n} {word}' for word, n in verdict_counts(rows).items())}. {said}".strip(),
         "",
         f"Computed by `laconic reproduce {document}{more}` with "
         + ", ".join(f"{name} {value}" for name, value in stamp.items())
@@ -119,10 +134,13 @@ def document_page(document: str, own: Mapping[str, Any], drawn: Iterable[str] = 
         "",
     ]  # fmt: skip
     figures = {f"Figure {f.number}": f for f in figures_of(document) if figure_file(f) in drawn}
-    for place, group in groupby(rows, key=lambda row: row["place"].partition(",")[0]):
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row["place"].partition(",")[0], []).append(row)
+    for place, group in groups.items():
         lines += [f"## {place}", ""]
         lines += _figure_lines(figures.pop(place, None))
-        lines += _table_lines(list(group))
+        lines += _table_lines(group)
     for place, figure in figures.items():
         lines += [f"## {place}", "", *_figure_lines(figure)]
     return "\n".join(lines).rstrip() + "\n"
@@ -142,14 +160,28 @@ def _table_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for row in (own for own in rows if own["protocol"] == protocol):
             _, _, more = row["place"].partition(", ")
             what = f"{more}: {row['what']}" if more else row["what"]
-            cells = (what, row["published"], _shown(row["mean"]), _shown(row["sd"], 2),
-                     row["draws"], row["verdict"], row["reason"])  # fmt: skip
+            cells = (what, _published(row["published"]), _shown(row["mean"]),
+                     _shown(row["sd"], 2), row["draws"], row["verdict"], row["reason"])  # fmt: skip
             yield "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
         yield ""
 
 
 def _shown(value: float | None, digits: int = 4) -> str:
-    return "" if value is None else f"{value:.{digits}g}"
+    """Some digits, all of them of a large number.
+
+    >>> _shown(48842.0), _shown(0.06177), _shown(17.0, 2)
+    ('48,842', '0.06177', '17')
+    """
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+
+
+def _published(value: float | str) -> str:
+    """As the document has it: a count without a decimal point."""
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if value == int(value) and abs(value) >= 1 else f"{value:g}"
 
 
 QUOTED = re.compile(r"(-?\d*\.?\d+)<!-- (\d{3}); ([^;]+?); ([^;]+?)(; sd)? -->")
@@ -185,8 +217,14 @@ def documents_asked(word: str) -> list[str]:
 
 
 def main(folder: str) -> None:
-    """Fill the guides of a folder from its papers/results.json."""
-    results = json.loads(Path(folder, "papers", "results.json").read_text(encoding="utf-8"))
+    """Write the papers' pages and fill the guides of a folder from its papers/results.json."""
+    papers = Path(folder, "papers")
+    results = json.loads((papers / "results.json").read_text(encoding="utf-8"))
+    there = [path.name for path in papers.glob("*.svg")]
+    for document, own in results.items():
+        page = document_page(document, own, there)
+        (papers / f"{document}.md").write_text(page, encoding="utf-8")
+    (papers / "index.md").write_text(index_page(results), encoding="utf-8")
     for path in sorted(Path(folder).glob("*.md")):
         text = path.read_text(encoding="utf-8")
         new = filled(text, results)

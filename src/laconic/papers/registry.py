@@ -247,7 +247,7 @@ def _judge_claim(claim: str, ours: Measured) -> Verdict:
             return Verdict("reproduced", said)
         return Verdict("undetermined" if single else "refuted", said)
     if len(words) != 2 or words[0] not in ("<", ">"):
-        return Verdict("undetermined", "The document gives no number here.")
+        return Verdict("undetermined", "The document prints no number to compare with.")
     beyond = (ours.mean - float(words[1])) * (1.0 if words[0] == ">" else -1.0)
     if beyond > 0.0:
         return Verdict("reproduced", said)
