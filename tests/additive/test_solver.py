@@ -22,10 +22,10 @@ from laconic.additive.criterion import (
 )
 from laconic.additive.pairs import dense_coordinates
 from laconic.additive.solver import (
+    Descent,
     Preconditioner,
     QuadraticModel,
     State,
-    _Descent,
     compact,
     solve_additive,
 )
@@ -384,7 +384,7 @@ def test_polishing_never_loses_the_certificate(monkeypatch):
         self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
         return 0.0
 
-    step = _Descent._step
+    step = Descent._step
     calls = []
 
     def watched(self, work, evidence, n_conjugate, least):
@@ -393,7 +393,7 @@ def test_polishing_never_loses_the_certificate(monkeypatch):
             return spoiled(self)
         return step(self, work, evidence, n_conjugate, least)
 
-    monkeypatch.setattr(_Descent, "_step", watched)
+    monkeypatch.setattr(Descent, "_step", watched)
     found = solve_additive(problem, tol=1e-6, polish=True)
     assert tuning.CONJUGATE_POLISHED in calls
     assert found.gap <= 1e-6 * found.value

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, ArraySource, Recoded
+from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, ArraySource, Recoded, Recoding
 from laconic.data.tables.columns import Schema
 
 
@@ -38,7 +38,8 @@ def test_recoded_rows_are_made_once_and_stay_with_their_block():
         made.append(block.index)
         return block.X * 2.0
 
-    source = Recoded(ArraySource(np.ones((10, 3)), y=np.arange(10), block_rows=4), "twice", recode)
+    rows = ArraySource(np.ones((10, 3)), y=np.arange(10), block_rows=4)
+    source = Recoded(rows, Recoding("twice", recode))
     for _ in range(2):
         assert source.sum(lambda block: block.X.sum() + block.y.sum()) == 60.0 + 45.0
         assert source.sum(lambda block: block.X.shape[1], [0, 2]) == 6

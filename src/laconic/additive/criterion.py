@@ -21,7 +21,7 @@ FY the Fenchel-Young loss; every summand is >= 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import nnls
@@ -146,23 +146,42 @@ class AdditivePoint:
 
 def null_point(problem: AdditiveProblem) -> AdditivePoint:
     """All terms zero, intercept at the (clipped) log-odds of the class weights."""
-    K = problem.n_scores
-    share = np.bincount(problem.y, problem.weight, minlength=problem.n_classes)
-    share = np.maximum(share / share.sum(), 1e-12)
-    if K == 1:
-        low, high = max(problem.loss.p_min, 1e-12), min(problem.loss.p_max, 1 - 1e-12)
-        p = min(max(float(share[1]), low), high)
-        b = np.array([np.log(p) - np.log1p(-p)])
-    else:
-        b = np.log(share) - np.log(share).mean()
+    weights = np.bincount(problem.y, problem.weight, minlength=problem.n_classes)
+    b = best_constant(weights.astype(np.float64), problem.loss)
     scores = np.repeat(b[:, None], len(problem.y), axis=1)
-    return AdditivePoint(b, np.zeros((K, problem.terms.n_coordinates)), scores)
+    return AdditivePoint(b, np.zeros((len(b), problem.terms.n_coordinates)), scores)
+
+
+def best_constant(class_weights: Floats, loss: TruncatedLogistic) -> Floats:
+    """Scores without terms: the (clipped) log-odds of the weights of the classes."""
+    share = np.maximum(class_weights / class_weights.sum(), 1e-12)
+    if len(share) > 2:
+        return np.asarray(np.log(share) - np.log(share).mean())
+    low, high = max(loss.p_min, 1e-12), min(loss.p_max, 1 - 1e-12)
+    p = min(max(float(share[1]), low), high)
+    return np.array([np.log(p) - np.log1p(-p)])
+
+
+class Labelled(Protocol):
+    """Class codes and weights of rows, and their loss."""
+
+    @property
+    def y(self) -> Ints: ...
+
+    @property
+    def weight(self) -> Floats: ...
+
+    @property
+    def loss(self) -> TruncatedLogistic: ...
+
+    @property
+    def n_scores(self) -> int: ...
 
 
 class LossState:
     """Slopes and curvatures of the rows at the current scores."""
 
-    def __init__(self, problem: AdditiveProblem, blur: float) -> None:
+    def __init__(self, problem: Labelled, blur: float) -> None:
         self.problem = problem
         self.blur = blur
         shape = (problem.n_scores, len(problem.y))
@@ -242,8 +261,11 @@ def balance(p: Floats, y: Floats, weight: Floats) -> tuple[float, Floats]:
     ``p`` and ``y`` (one-hot) are classes x rows; the correction of class rescaling, for any
     number of classes, and small when the intercept is nearly optimal.
     """
-    wanted, got = y @ weight, p @ weight
-    total = float(weight.sum())
+    return balanced_shares(y @ weight, p @ weight, float(weight.sum()))
+
+
+def balanced_shares(wanted: Floats, got: Floats, total: float) -> tuple[float, Floats]:
+    """The same from the weights of the classes: those of the labels and those of the p."""
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(got > wanted, 1.0 - wanted / got, 0.0)
     eps = float(over.max())
@@ -289,16 +311,19 @@ def certified_gap(
         share = q[1:] if problem.n_scores == 1 else q
         drift = slopes_by_term(problem.terms, weight * (hot_scores - share[:, None]))
         theta = (1.0 - eps) * theta + eps * drift
-    penalty = problem.penalty
     rows = row_gap(point.scores, p, problem.y, weight, problem.loss)
-    g = point.coordinates
-    owner = problem.terms.owner
+    return rows + penalty_gap(problem, point.coordinates, theta)
+
+
+def penalty_gap(problem: AdditiveProblem, g: Floats, theta: Floats) -> float:
+    """sum_t [ pen_t(g_t) + pen_t*(th_t) - th_t'g_t ] for a balanced dual point."""
+    penalty, owner = problem.penalty, problem.terms.owner
     T = len(problem.group)
     inner = np.bincount(owner, (theta * g).sum(axis=0), minlength=T)
     bends = np.bincount(owner, 0.5 * (g**2).sum(axis=0) * problem.diagonal, minlength=T)
     lifted = _lifted(problem, g, theta)
     parts = problem.group * penalty.norms(g) + bends + penalty.conjugate(lifted) - inner
-    return rows + float(np.maximum(parts, 0.0).sum())
+    return float(np.maximum(parts, 0.0).sum())
 
 
 def _lifted(problem: AdditiveProblem, g: Floats, theta: Floats) -> Floats:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from laconic._typing import Floats, Ints
+from laconic.additive import tuning
 from laconic.additive.fit import (
     AdditiveFit,
     FitSettings,
@@ -21,7 +22,7 @@ from laconic.additive.fit import (
     fold_forms,
     refit_rest,
 )
-from laconic.additive.scan import encode_training, read_encoded
+from laconic.additive.scan import encode_training, read_encoded, read_sample
 from laconic.core.contract import Accepts, Interval, StrOptions, fit_context
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, expected_costs
 from laconic.core.folds import folds_of, pairs_of_keys, seed_of
@@ -231,17 +232,20 @@ class SparseAdditiveClassifier(FormPrediction):
         seed = seed_of(self.random_state)
         signed = zip(self.schema_.names, settings.signs, strict=False)
         rule = KnotRule(settings.max_knots, whole=frozenset(name for name, sign in signed if sign))
-        if training.in_memory:
+        self._refuse_scan(training.in_memory or self._can_scan(), " with a splitter as cv")
+        if training.n_rows > tuning.SELECTION_ROWS:
+            rows = read_sample(training, len(self.classes_), rule, seed)
+        elif training.in_memory:
             rows = encode_training(training, rule, seed)
         else:
-            self._refuse_scan(self._can_scan(), " with a splitter as cv")
             rows = read_encoded(training, len(self.classes_), rule, seed)
         folds: list[Ints] = []
         if self.group_penalty == "cv" and isinstance(self.cv, Integral):
             folds = [test for _, test in pairs_of_keys(rows.keys, rows.y, int(self.cv))]
         elif self.group_penalty == "cv":
             given = folds_of(self.cv, training, len(np.asarray(y)), seed)
-            folds = [np.sort(rows.place[test]) for _, test in given]
+            places = [np.sort(rows.place[test]) for _, test in given]
+            folds = [place[place >= 0] for place in places]
         fitted = fit_additive(settings, rows, folds)
         fitted.solution.warn_if_short(type(self).__name__, "raise tol")
         self._publish(fitted)

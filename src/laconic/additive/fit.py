@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from laconic._typing import Floats, Ints
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
+from laconic.additive.large.newton import LargeTask
 from laconic.additive.pairs import PairRule, build
 from laconic.additive.scan import EncodedTraining
 from laconic.additive.selection import Choice, FoldPath, Selection, held_out_proba, ratios_below
@@ -29,7 +30,14 @@ from laconic.additive.structure import (
     adaptive_weights,
     support,
 )
-from laconic.additive.terms import PairGrids, TermSet, pair_terms, single_terms, slot_masses
+from laconic.additive.terms import (
+    PairGrids,
+    TermSet,
+    pair_terms,
+    single_terms,
+    slot_masses,
+    terms_of_grams,
+)
 from laconic.core.forms import AdditiveScore, SlotTerm, TermKind
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.links import Link
@@ -135,40 +143,41 @@ def fit_additive(
 ) -> AdditiveFit:
     """Everything from encoded rows, and the rows that each fold holds out, to a certified form."""
     settings = settings.ordered(training.columns)
-    task = Task(settings.plan, training.y, training.weight)
-    singles = single_terms(training.encoded, task.weight)
-    # rows are in the order of their keys, which are hashes: the first ones are a random sample
-    n = min(len(task.y), tuning.SELECTION_ROWS)
-    every = n == len(task.y)
-    some, on_some = task, singles
-    if not every:
-        some = replace(task, y=task.y[:n], weight=task.weight[:n])
-        on_some = singles.on(training.encoded.take(np.arange(n)))
-    pairs = settings.pair_rule(on_some, some)
-    structure = build(some, on_some, pairs)
-    tests = [test[test < n] for test in folds]
+    task, whole = Task(settings.plan, training.y, training.weight), training.all_rows
+    if whole is None:
+        singles = single_terms(training.encoded, task.weight)
+    else:
+        singles = terms_of_grams(training.encoded, whole.grams, whole.weight)
+    pairs = settings.pair_rule(singles, task)
+    structure = build(task, singles, pairs)
     rule = settings.selection, settings.max_terms, settings.n_jobs
-    selection = Selection(some, tests, settings.costs, *rule)
-    choice = selection.choice(on_some, pairs, structure)
-    structure = _chosen(some, structure, choice)
+    selection = Selection(task, folds, settings.costs, *rule)
+    choice = selection.choice(singles, pairs, structure)
+    structure = _chosen(task, structure, choice)
     choice = selection.followed(choice, structure)
     ratio = choice.ratio if choice.points else settings.group_penalty or 0.0
-    if not every:
+    stepped = whole is None and settings.relaxed and settings.group_penalty is None
+    if whole is None:
+        ratio, structure, solution = _final(settings, task, structure, ratio, stepped)
+        masses = slot_masses(structure.terms, task.weight)
+    else:
         # a group penalty grows like the root of the number of rows, its largest like the number
-        ratio *= float(np.sqrt(n / len(task.y)))
-        structure = _on_all_rows(structure, singles)
-    stepped = every and settings.relaxed and settings.group_penalty is None
-    ratio, structure, solution = _final(settings, task, structure, ratio, stepped)
+        ratio *= float(np.sqrt(len(task.y) / training.n_given))
+        large = LargeTask(task, whole.source, training.n_given, whole.weight)
+        ratio, structure, solution = _final(settings, large, structure, ratio, stepped)
+        masses = [large.masses[term.columns] for term in structure.terms.terms]
     held_out = _held_out_proba(choice, training) if choice.points else None
-    fitted = _assembled(settings, training, structure, solution, choice.paths)
+    fitted = _assembled(settings, training, structure, solution, choice.paths, masses)
     return replace(fitted, group_penalty=float(ratio), choice=choice, held_out=held_out)
 
 
-def _held_out_proba(choice: Choice, training: EncodedTraining) -> Floats:
+def _held_out_proba(choice: Choice, training: EncodedTraining) -> Floats | None:
     """Probabilities of every row by the fold that did not see it; NaN where no fold held it out."""
+    if not training.keeps_rows:
+        return None
     order = np.concatenate([path.held_out for path in choice.paths])
     proba = held_out_proba(np.concatenate([path.scores[0] for path in choice.paths], axis=1))
-    found = np.full((len(training.rows), proba.shape[1]), np.nan)
+    found = np.full((training.n_given, proba.shape[1]), np.nan)
     found[training.rows[order]] = proba
     return found
 
@@ -198,17 +207,8 @@ def _chosen(task: Task, structure: Structure, choice: Choice) -> Structure:
     return replace(now, group_weights=adaptive_weights(now.terms, point), point=point)
 
 
-def _on_all_rows(structure: Structure, singles: TermSet) -> Structure:
-    """The same terms and smoothness on all rows, with the scores of the fit on some."""
-    terms, point = structure.terms.on(singles.rows), structure.point
-    smooth = replace(structure.smoothness, terms=terms)
-    scores = terms.scores(point.intercept, point.coordinates)
-    start = AdditivePoint(point.intercept, point.coordinates, scores)
-    return Structure(terms, smooth, structure.group_weights, start, structure.weak)
-
-
 def _final(
-    settings: FitSettings, task: Task, structure: Structure, ratio: float, stepped: bool
+    settings: FitSettings, task: Task | LargeTask, structure: Structure, ratio: float, stepped: bool
 ) -> tuple[float, Structure, Solution]:
     """The certified fit of the terms that the penalty leaves, and those terms.
 
@@ -217,14 +217,16 @@ def _final(
     """
     chosen, kept, point = _chosen_terms(settings, task, structure, ratio, stepped)
     if len(kept):
-        structure = structure.part(kept, structure.point if settings.relaxed else point)
+        # of many rows the fit of the sample is farther away than that with a small penalty
+        first = settings.relaxed and isinstance(task, Task)
+        structure = structure.part(kept, structure.point if first else point)
     share = 0.0 if settings.relaxed and len(kept) else chosen
-    polish = len(task.y) <= tuning.POLISHED_ROWS
+    polish = task.n_rows <= tuning.POLISHED_ROWS
     return chosen, structure, task.solve(structure, share, structure.point, settings.tol, polish)
 
 
 def _chosen_terms(
-    settings: FitSettings, task: Task, structure: Structure, ratio: float, stepped: bool
+    settings: FitSettings, task: Task | LargeTask, structure: Structure, ratio: float, stepped: bool
 ) -> tuple[float, Ints, AdditivePoint]:
     """Terms at ``ratio``; with ``max_terms``, at the least larger penalty that respects it."""
 
@@ -232,7 +234,7 @@ def _chosen_terms(
         found = task.solve(structure, share, structure.point, tuning.KEPT_TOL).point
         return support(structure.terms, found), found
 
-    if stepped:
+    if stepped and isinstance(task, Task):
         ratios = (*ratios_below(ratio), ratio) if ratio > 0.0 else ()
         point = task.stepped(structure, ratios, structure.point)
         kept = support(structure.terms, point)
@@ -309,11 +311,12 @@ def _assembled(
     structure: Structure,
     solution: Solution,
     folds: Sequence[FoldPath],
+    masses: Sequence[Floats],
 ) -> AdditiveFit:
     terms, own, point = structure.terms, structure.smoothness, solution.point
     group = solution.details["problem"].group
     reader = TermReader(training.names, training.columns, settings.signs, folds)
-    found, places = reader.terms(terms, point, training.weight)
+    found, places = reader.terms(terms, point, masses)
     penalties = tuple(
         TermPenalties(terms.terms[t].columns, *map(float, numbers))
         for t in places
@@ -342,14 +345,13 @@ class TermReader:
     folds: Sequence[FoldPath] = ()
 
     def terms(
-        self, terms: TermSet, point: AdditivePoint, weight: Floats
+        self, terms: TermSet, point: AdditivePoint, masses: Sequence[Floats]
     ) -> tuple[list[FittedTerm], list[int]]:
         """Terms that are not zero by decreasing importance, and their places in ``terms``."""
         squares = (point.coordinates**2).sum(axis=0) / len(point.intercept)
         norms = np.sqrt(np.bincount(terms.owner, squares, minlength=len(terms.terms)))
         seen = map(int, np.flatnonzero(norms > 0))
         order = sorted(seen, key=lambda t: (-norms[t], terms.terms[t].columns))
-        masses = slot_masses(terms, weight)
         return [self._term(terms, t, point, float(norms[t]), masses[t]) for t in order], order
 
     def _term(
@@ -450,7 +452,7 @@ def refit_rest(
     start = AdditivePoint(np.zeros(K), np.zeros((K, terms.n_coordinates)), scores)
     solution = solve_additive(problem, start, tol=settings.tol, max_iter=tuning.MOST_STEPS)
     reader = TermReader(inner.names, record.columns, settings.signs)
-    found, places = reader.terms(terms, solution.point, weight)
+    found, places = reader.terms(terms, solution.point, slot_masses(terms, weight))
     kept = [own[t] for t in places]
     if fixed is not None:
         found.append(fitted[fixed])

@@ -1,8 +1,10 @@
 """Rows of the additive model, in memory or from a scan: encoded, in an order of their own.
 
-The fit passes over its rows hundreds of times, so that they are held in this process, encoded: a
-byte for each cell and four more where the cell lies between two knots. A scan is read twice: its
-axes come from the value tables of one pass, and everything after the encoding is the same.
+The choices of a fit pass over their rows hundreds of times, so that those are held in this process,
+encoded: a byte for each cell and four more where the cell lies between two knots. A scan is read
+twice: its axes come from the value tables of one pass, and everything after the encoding is the
+same. Of more than ``tuning.SELECTION_ROWS`` rows a sample is held; all of them stay, encoded, with
+whoever owns their block, in memory as in a scan.
 
 Columns are ordered by their keys and rows by theirs. Sums of floating numbers depend on their
 order; sorted, the same table gives the same model whatever order its rows and columns came in.
@@ -10,7 +12,7 @@ order; sorted, the same table gives the same model whatever order its rows and c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Keys
+from laconic.additive import tuning
+from laconic.additive.large.passes import bands, unbanded
+from laconic.additive.terms import slot_grams
 from laconic.core.contract import ScannedTraining, Training
-from laconic.data.row_keys import least_of, row_keys, scanned_content_keys
-from laconic.data.source import Block
+from laconic.data.row_keys import least_of, number_draws, row_keys, scanned_content_keys
+from laconic.data.source import Block, Recoded, Recoding, Source
 from laconic.data.tables.axes import (
     Axis,
     EncodedRows,
@@ -30,6 +35,7 @@ from laconic.data.tables.axes import (
     knot_axis,
     learn_axes,
 )
+from laconic.data.tables.columns import Table
 from laconic.data.value_tables import NumericTable, column_tables
 
 MOST_VALUES = 2**15
@@ -38,10 +44,10 @@ MOST_VALUES = 2**15
 
 @dataclass(frozen=True)
 class EncodedTraining:
-    """What the additive fit needs of its rows.
+    """What the additive fit needs of its rows, or of a sample of them and of ``all_rows``.
 
     ``columns`` and ``rows`` are the places that the columns and rows had when they came; ``names``
-    and everything else is in the order of the fit.
+    and everything else is in the order of the fit. ``n_given`` rows came.
     """
 
     names: tuple[str, ...]
@@ -51,13 +57,26 @@ class EncodedTraining:
     y: Ints
     weight: Floats
     encoded: EncodedRows
+    n_given: int
+    all_rows: AllRows | None = None
+    keeps_rows: bool = True
+    """Whether results for every row that came may be kept in this process."""
 
     @cached_property
     def place(self) -> Ints:
-        """Where each row that came is now."""
-        out = np.empty_like(self.rows)
-        out[self.rows] = np.arange(len(out))
+        """Where each row that came is now; -1 for those outside the sample."""
+        out = np.full(self.n_given, -1, dtype=np.int64)
+        out[self.rows] = np.arange(len(self.rows))
         return out
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """Encoded rows where their blocks are, and the slot products of every column over them."""
+
+    source: Source
+    grams: tuple[Floats, ...]
+    weight: float
 
 
 def encode_training(rows: Training, rule: KnotRule, seed: int) -> EncodedTraining:
@@ -76,7 +95,8 @@ def _in_order(
     for store in (encoded.index, encoded.fraction):
         for line in store:  # one column at a time: a second copy of all would not fit
             line[:] = line[order]
-    return EncodedTraining(names, columns, order, keys[order], y[order], weight[order], encoded)
+    ordered = keys[order], y[order], weight[order]
+    return EncodedTraining(names, columns, order, *ordered, encoded, len(order))
 
 
 def read_encoded(
@@ -85,7 +105,7 @@ def read_encoded(
     """Three passes over a scan: keys of the columns, the axes, then the rows on them."""
     column_keys = scanned_content_keys(rows.source.map(least_of), rows.table)
     columns = np.argsort(column_keys, kind="stable")
-    given = _axes(rows, n_classes, rule)
+    given = _axes(rows, n_classes, rule, rows.source)
     axes = tuple(given[j] for j in columns)
     n = rows.n_rows
     index = np.empty((len(axes), n), dtype=np.uint8)
@@ -117,14 +137,93 @@ def read_encoded(
     return _in_order(names, columns, keys, y, weight, encoded)
 
 
-def _axes(rows: ScannedTraining, n_classes: int, rule: KnotRule) -> tuple[Axis, ...]:
+def read_sample(
+    rows: Training | ScannedTraining, n_classes: int, rule: KnotRule, seed: int
+) -> EncodedTraining:
+    """A sample of many rows, drawn by their number; the others stay in their blocks, encoded.
+
+    Keys of the columns, axes, then the encoding: three passes over a scan.
+    """
+    source, table = rows.source, rows.table
+    keys = (
+        rows.column_keys
+        if isinstance(rows, Training)
+        else scanned_content_keys(source.map(least_of), table)
+    )
+    columns = np.argsort(keys, kind="stable")
+    given = _axes(rows, n_classes, rule, source)
+    axes = tuple(given[j] for j in columns)
+    recoding = Recoding("additive", _Encoding(columns, axes))
+    first = _FirstPass(recoding, seed, _draw_rate(rows.n_rows))
+    weight, drawn, *products = source.sum(first)
+    numbers, draws, y, own_weight = (np.concatenate([d[k] for d in drawn]) for k in range(4))
+    cells = [np.concatenate([d[4][j] for d in drawn]) for j in range(len(table.names))]
+    # exactly as many as are wanted, those with the least draws
+    least = np.sort(np.argsort(draws, kind="stable")[: tuning.SELECTION_ROWS])
+    some = Table(table.names, table.kinds, table.categories, cells)[least]
+    encoded = encode(some[:, columns], axes)
+    names = tuple(table.names[j] for j in columns)
+    own = row_keys(some, seed, keys), y[least], own_weight[least]
+    sample = _in_order(names, columns, *own, encoded)
+    grams = tuple(unbanded(lines, 0) for lines in products)
+    whole = AllRows(Recoded(source, recoding), grams, float(weight))
+    places = numbers[least][sample.rows]
+    return replace(
+        sample, rows=places, n_given=rows.n_rows, all_rows=whole, keeps_rows=rows.in_memory
+    )
+
+
+def _draw_rate(n_rows: int) -> float:
+    """Share of the rows that almost surely holds as many as are wanted."""
+    wanted = tuning.SELECTION_ROWS
+    return float(wanted + 6.0 * np.sqrt(wanted)) / n_rows
+
+
+@dataclass(frozen=True)
+class _Encoding:
+    """Rows of a block on the axes, as arrays that a block can keep."""
+
+    columns: Ints
+    axes: tuple[Axis, ...]
+
+    def __call__(self, block: Block) -> tuple[NDArray[Any], ...]:
+        found = encode(block.X[:, self.columns], self.axes)
+        return found.index, found.fraction, found.fraction_row
+
+
+@dataclass(frozen=True)
+class _FirstPass:
+    """Weight of a block, its drawn rows, and the bands of the slot products of every column."""
+
+    recoding: Recoding
+    seed: int
+    rate: float
+
+    def __call__(self, block: Block) -> tuple[Any, ...]:
+        encoding = self.recoding.recode
+        assert isinstance(encoding, _Encoding)
+        own = self.recoding.block(block)
+        assert own.y is not None
+        assert own.weight is not None
+        draws = number_draws(block.start, block.stop, self.seed)
+        rows = np.flatnonzero(draws < self.rate)
+        table = block.X[rows]
+        cells = [table.column(j) for j in range(len(table.names))]
+        part = block.start + rows, draws[rows], own.y[rows], own.weight[rows], cells
+        grams = slot_grams(EncodedRows(encoding.axes, *own.X), own.weight)
+        return own.weight.sum(), [part], *(bands(gram, 0) for gram in grams)
+
+
+def _axes(
+    rows: Training | ScannedTraining, n_classes: int, rule: KnotRule, source: Source
+) -> tuple[Axis, ...]:
     table = rows.table
     sizes = [
         len(texts or ()) if kind == "categorical" else None
         for kind, texts in zip(table.kinds, table.categories, strict=True)
     ]
     axes: list[Axis] = []
-    found = column_tables(rows.source, sizes, n_classes, MOST_VALUES)
+    found = column_tables(source, sizes, n_classes, MOST_VALUES)
     for name, values, texts in zip(table.names, found, table.categories, strict=True):
         if isinstance(values, NumericTable):
             weight, whole = values.weights.sum(axis=1), name in rule.whole

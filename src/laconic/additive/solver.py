@@ -247,7 +247,7 @@ def solve_additive(
     solution = None
     n_iter = 0
     for blur in tuning.BLURS if problem.kinked else (0.0,):
-        run = _Descent(problem, point, blur)
+        run = Descent(problem, point, blur)
         solution = run.until(tol, max_iter - n_iter, on_curvature, polish)
         n_iter += solution.n_iter
         point, problem = solution.point, solution.details["problem"]
@@ -257,8 +257,10 @@ def solve_additive(
     return replace(solution, n_iter=n_iter)
 
 
-class _Descent:
+class Descent:
     """One run at a fixed rounding of the kink."""
+
+    exact_tol = tuning.EXACT_STEP_TOL
 
     def __init__(self, problem: AdditiveProblem, start: AdditivePoint, blur: float) -> None:
         self.problem = problem
@@ -415,7 +417,7 @@ class _Descent:
         if self.preconditioner is None:
             uneven = self.problem.kinked
             self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
-        stop = tuning.EXACT_STEP_TOL if exactly else tuning.STEP_TOL_LOOSELY
+        stop = self.exact_tol if exactly else tuning.STEP_TOL_LOOSELY
         state = State(g, self.shift, b)
         conjugate_steps(model, work, self.preconditioner, penalty, state, n_steps, stop)
 

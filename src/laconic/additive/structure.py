@@ -275,6 +275,10 @@ class Task:
         return replace(self, plan=replace(self.plan, loss=TruncatedLogistic(), C=1.0))
 
     @property
+    def n_rows(self) -> int:
+        return len(self.y)
+
+    @property
     def few_rows(self) -> bool:
         return len(self.y) < tuning.FEW_ROWS
 

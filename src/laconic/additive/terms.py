@@ -315,7 +315,7 @@ def pack(terms: Sequence[Term]) -> Terms:
     )
 
 
-def _bare(columns: tuple[int, ...], axes: tuple[Axis, ...]) -> Term:
+def bare(columns: tuple[int, ...], axes: tuple[Axis, ...]) -> Term:
     """A term without a basis yet, enough for sums over slots."""
     size = int(np.prod([axis.size for axis in axes]))
     return Term(columns, axes, Shape(np.zeros((size, 0)), np.zeros(0)))
@@ -335,16 +335,33 @@ def single_terms(
 
     ``coarse`` are the axes of pairs, learned from the rows unless given.
     """
+    return terms_of_grams(rows, slot_grams(rows, weight), float(weight.sum()), coarse)
+
+
+def slot_grams(rows: EncodedRows, weight: Floats) -> list[Floats]:
+    """Weighted sums of products of slot shares, column by column."""
     from laconic.additive._numba_rows import slot_products
 
-    packed = pack([_bare((j,), (axis,)) for j, axis in enumerate(rows.axes)])
+    packed = pack([bare((j,), (axis,)) for j, axis in enumerate(rows.axes)])
     plain = CoarseRows(rows, ()).packed()
-    terms, learned = [], []
-    total = float(weight.sum())
+    found = []
     for j, axis in enumerate(rows.axes):
         table = np.empty((axis.size + 2, axis.size + 2))
         slot_products(plain, packed, j, weight, table)
-        gram = table[: axis.size, : axis.size] / total
+        found.append(table[: axis.size, : axis.size])
+    return found
+
+
+def terms_of_grams(
+    rows: EncodedRows,
+    grams: Sequence[Floats],
+    total: float,
+    coarse: Sequence[CoarseAxis] | None = None,
+) -> TermSet:
+    """:func:`single_terms` on ``rows`` whose bases belong to all rows that made the grams."""
+    terms, learned = [], []
+    for j, (axis, products) in enumerate(zip(rows.axes, grams, strict=True)):
+        gram = products / total
         mass = gram.sum(axis=1)
         shape = whiten(gram, bending(axis, mass), np.ones((axis.size, 1)))
         terms.append(Term((j,), (axis,), shape))
@@ -382,7 +399,7 @@ class _GridGrams:
         weight: Floats,
     ) -> None:
         self._pairs, self._axes, self._weight = pairs, axes, weight
-        self._packed = pack([_bare(*both) for both in zip(pairs, axes, strict=True)])
+        self._packed = pack([bare(*both) for both in zip(pairs, axes, strict=True)])
         self._rows = base.coarse_rows.packed(pairs)
         self._bends: dict[int, Floats] = {}
 

@@ -182,3 +182,19 @@ LEAST_CURVATURE = 1e-12
 """Curvature of an intercept at least: flat rows must not send it to infinity [rounding]."""
 STEP_TOL, STEP_TOL_LOOSELY, EXACT_STEP_TOL = 1e-7, 3e-2, 1e-10
 """Relative accuracy of a block's group norm, of loose conjugate steps, and of exact ones."""
+
+# Many rows, summed block by block. None of these changes an optimum; [time] counts passes.
+
+MOST_PASSES = 60
+"""Steps of a fit over all rows; each is one pass, or three where the sample misjudged it."""
+STALLED_PASSES = 6
+"""Steps in a row without gain, each more cautious than the last, that end a fit."""
+CONJUGATE_SAMPLED = 60
+"""Conjugate steps on the rows of the sample, which cost little beside a pass."""
+SAMPLED_STEP_TOL = 1e-4
+"""Relative accuracy of those steps: the sample is no better a model than that [convention]."""
+FIRST_CAUTION, MORE_CAUTION = 0.25, 4.0
+"""Share of the curvature that is added after a step that was too long, and by what it grows; it
+falls by the same factor after a step that was not [convention]."""
+STEP_SHARES = tuple(0.5**k for k in range(1, 9))
+"""Shares of a step that was too long that are looked at in one pass [convention]."""

@@ -30,7 +30,7 @@ from laconic._typing import Keys
 from laconic.core.explanation import Explanation, adds_up, explain_form, sum_of_terms
 from laconic.data.row_keys import content_keys
 from laconic.data.scan.scan import Scan
-from laconic.data.source import ArraySource, Recoded, Source
+from laconic.data.source import ArraySource, Recoded, Recoding, Source
 from laconic.data.tables.columns import Schema, Table
 from laconic.data.tables.kinds import MISSING, shown
 
@@ -123,7 +123,7 @@ class ScannedTraining:
 
     def recoded(self, name: str, recode: Callable[[Table], Any]) -> Source:
         """The rows as ``recode`` turns them, kept so by whoever reads them."""
-        return Recoded(self.source, name, lambda block: recode(block.X))
+        return Recoded(self.source, Recoding(name, lambda block: recode(block.X)))
 
 
 @dataclass(frozen=True)

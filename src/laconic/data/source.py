@@ -205,17 +205,33 @@ class ArraySource:
 
 
 @dataclass(frozen=True)
-class Recoded:
-    """The rows of a source as ``recode`` turns them: ``recode(block)`` is the new X of the block.
+class Recoding:
+    """``recode(block)`` as the new X of a block, kept with it under ``name`` between passes.
 
-    What it makes stays with the block between passes, under ``name``, as do the labels and the
-    weights: a pass over recoded rows does not read the original ones again.
+    Labels and weights are kept beside it: recoded rows need no second reading of the original ones.
     """
 
-    source: Source
     name: str
     recode: Callable[[Block], Any]
     version: str = field(default_factory=lambda: uuid4().hex)
+
+    def block(self, block: Block, columns: Sequence[int] | None = None) -> Block:
+        """The recoded rows of a block of the source."""
+
+        def make() -> tuple[Any, Any, Any]:
+            return self.recode(block), block.y, block.weight
+
+        X, y, weight = block.memo.recall(self.name, self.version, make)
+        X = X if columns is None else X[:, list(columns)]
+        return Block(block.index, block.start, block.stop, X, y, weight, block.memo)
+
+
+@dataclass(frozen=True)
+class Recoded:
+    """The rows of a source as a :class:`Recoding` turns them."""
+
+    source: Source
+    recoding: Recoding
 
     @property
     def n_rows(self) -> int:
@@ -230,15 +246,10 @@ class Recoded:
     def _through(
         self, f: Callable[[Block], Any], columns: Sequence[int] | None
     ) -> Callable[[Block], Any]:
-        name, recode, version = self.name, self.recode, self.version
+        recoding = self.recoding  # what travels to workers must not hold the source
 
         def seen(block: Block) -> Any:
-            def make() -> tuple[Any, Any, Any]:
-                return recode(block), block.y, block.weight
-
-            X, y, weight = block.memo.recall(name, version, make)
-            X = X if columns is None else X[:, list(columns)]
-            return f(Block(block.index, block.start, block.stop, X, y, weight, block.memo))
+            return f(recoding.block(block, columns))
 
         return seen
 
