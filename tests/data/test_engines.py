@@ -22,6 +22,7 @@ from laconic import (
     WeightedNaiveBayes,
     scan,
 )
+from laconic.additive import tuning as additive_tuning
 from laconic.bayes import SelectiveNaiveBayes
 from laconic.data.tables.text import UnreadableFileError
 from laconic.votes import MinCqClassifier
@@ -46,6 +47,11 @@ MODELS = {
     "minimax": (lambda: MinimaxClassifier(n_bins=4), MIXED, "w"),
     "votes": (lambda: CqBoostClassifier(proba="calibrated"), MIXED, "w"),
     "additive": (lambda: SparseAdditiveClassifier(random_state=0), MIXED, "w"),
+    "additive by sums": (
+        lambda: SparseAdditiveClassifier(pairs=1, cv=2, random_state=0),
+        MIXED,
+        "w",
+    ),
     "all voters": (lambda: MinCqClassifier(), MIXED, None),
     "decision": (
         lambda: DecisionClassifier(CqBoostClassifier(), costs=COSTS),
@@ -65,7 +71,10 @@ def fitted(name, source, cluster=None, on_run=None):
         source, "label", features=features, weight=weight, block_rows=BLOCK, cluster=cluster
     )
     rows.on_run = on_run
-    return make().fit(rows)
+    with pytest.MonkeyPatch.context() as patched:
+        if name == "additive by sums":
+            patched.setattr(additive_tuning, "SELECTION_ROWS", 600)
+        return make().fit(rows)
 
 
 def state(model):
@@ -163,7 +172,14 @@ def test_predictions_on_workers(cluster, folder, frame):
 
 
 @pytest.mark.parametrize(
-    ("name", "moment"), [("naive Bayes", (1, 2)), ("naive Bayes", (6, 1)), ("gray zone", (5, 3))]
+    ("name", "moment"),
+    [
+        ("naive Bayes", (1, 2)),
+        ("naive Bayes", (6, 1)),
+        ("gray zone", (5, 3)),
+        ("additive by sums", (4, 3)),
+        ("additive by sums", (7, 1)),
+    ],
 )
 def test_a_killed_worker_changes_nothing(name, moment, cluster, folder, expected):
     cluster.scale(4)

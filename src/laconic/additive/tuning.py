@@ -185,14 +185,17 @@ STEP_TOL, STEP_TOL_LOOSELY, EXACT_STEP_TOL = 1e-7, 3e-2, 1e-10
 
 # Many rows, summed block by block. None of these changes an optimum; [time] counts passes.
 
-MOST_PASSES = 60
-"""Steps of a fit over all rows; each is one pass, or three where the sample misjudged it."""
+MOST_PASSES = 150
+"""Steps of a fit over all rows; each is one pass, or three where the sample misjudged it. Most need
+three to eight; the kink of a zone, near which few rows of a sample lie, some dozens."""
 STALLED_PASSES = 6
 """Steps in a row without gain, each more cautious than the last, that end a fit."""
 CONJUGATE_SAMPLED = 60
 """Conjugate steps on the rows of the sample, which cost little beside a pass."""
 SAMPLED_STEP_TOL = 1e-4
 """Relative accuracy of those steps: the sample is no better a model than that [convention]."""
+REMEMBERED_MOVES = 8
+"""Moves whose slopes correct the curvature of the sample [convention]."""
 FIRST_CAUTION, MORE_CAUTION = 0.25, 4.0
 """Share of the curvature that is added after a step that was too long, and by what it grows; it
 falls by the same factor after a step that was not [convention]."""

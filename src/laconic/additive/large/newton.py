@@ -9,12 +9,15 @@ process that fits holds, c the weight of all rows for each of the sample:
 This is subsampled Newton (Byrd, Chin, Neveitt and Nocedal, *SIAM J. Optim.* 21, 2011): the error
 shrinks with every pass by about the root of (free coordinates / rows of the sample). A slot that
 the sample hardly sees would make steps far too long; P, diagonal, adds what its curvature over all
-rows has beyond that of the sample. Where the criterion rises all the same, P grows. The certificate
-is that of all rows: nothing but the number of passes depends on the sample.
+rows has beyond that of the sample. What the slopes of the last points say of the curvature of all
+rows corrects the rest (the recursion of L-BFGS, Nocedal, *Math. Comp.* 35, 1980, around the model);
+where the criterion rises all the same, P grows. The certificate is that of all rows: nothing but
+the number of passes depends on the sample.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -167,6 +170,20 @@ def _largest_group_penalty(problem: AdditiveProblem, facts: Facts, weights: Floa
     return float((norms[some] / weights[some]).max(initial=0.0))
 
 
+@dataclass(frozen=True)
+class _Pair:
+    """Something for every coordinate and for every intercept: a move, or slopes."""
+
+    g: Floats
+    b: Floats
+
+    def dot(self, other: _Pair) -> float:
+        return float((self.g * other.g).sum() + (self.b * other.b).sum())
+
+    def plus(self, share: float, other: _Pair) -> _Pair:
+        return _Pair(self.g + share * other.g, self.b + share * other.b)
+
+
 class SampledDescent(Descent):
     """Steps by the curvature of the sample, with the slopes and the values of all rows."""
 
@@ -195,6 +212,7 @@ class SampledDescent(Descent):
         self.unseen = np.maximum(facts.curvature - seen, 0.0).max(axis=0, initial=0.0)
         self.caution = 0.0
         self._hold(0.0)
+        self.moves: deque[tuple[_Pair, _Pair]] = deque(maxlen=tuning.REMEMBERED_MOVES)
 
     def _hold(self, caution: float) -> None:
         """P = what the sample does not see, and ``caution`` times the curvature."""
@@ -213,6 +231,9 @@ class SampledDescent(Descent):
                 why = "gap"
                 break
             if n_iter >= max_iter:
+                break
+            if self.true.kinked and np.isfinite(gap):
+                why = "stalled"  # what is left is the rounding of the kink: round it less
                 break
             if small >= tuning.STALLED_PASSES:
                 why = "stalled"
@@ -240,6 +261,32 @@ class SampledDescent(Descent):
         point = RowGap(self.passes.point(self.b, self.g, self.blur), eps, q)
         rows, loss = self.passes.source.sum(point)
         return gap + float(rows), float(loss) + self.true.penalty.value(self.g)
+
+    def _slope(self) -> _Pair:
+        """Gradient of the criterion without its group penalties."""
+        return _Pair(
+            self.all_rows.theta + self.true.diagonal * self.g, self.all_rows.intercept.copy()
+        )
+
+    def _conjugate(
+        self, work: Ints, g: Floats, b: Floats, model: QuadraticModel, n_steps: int, exactly: bool
+    ) -> None:
+        """The step of the sample, corrected by the moves so far where no group is held."""
+        free = not (self.true.group.any() or self.true.monotone.any())
+        if not free or not self.moves:
+            super()._conjugate(work, g, b, model, n_steps, exactly)
+            return
+        left, shares = self._slope(), []
+        for move, change in reversed(self.moves):
+            shares.append(move.dot(left) / move.dot(change))
+            left = left.plus(-shares[-1], change)
+        theta = left.g - self.problem.diagonal * self.g
+        own = model._replace(theta=theta, slope=left.b)
+        super()._conjugate(work, g, b, own, n_steps, exactly)
+        step = _Pair(self.g - g, self.b - b)
+        for (move, change), share in zip(self.moves, reversed(shares), strict=True):
+            step = step.plus(share - change.dot(step) / move.dot(change), move)
+        g[:], b[:] = self.g - step.g, self.b - step.b
 
     def _model(self, work: Ints, exact: bool, loose: bool) -> QuadraticModel:
         """Slopes of all rows, curvatures of the sample, and P around the point."""
@@ -270,8 +317,12 @@ class SampledDescent(Descent):
             value = found.loss + penalty.value(g)
         elif self.caution:
             self._hold(self.caution / tuning.MORE_CAUTION)
-        decrease = self.value - value
+        decrease, before = self.value - value, self._slope()
+        move = _Pair(g - self.g, b - self.b)
         self.g, self.b, self.value, self.all_rows = g, b, value, found
+        change = self._slope().plus(-1.0, before)
+        if move.dot(change) > 0.0:
+            self.moves.append((move, change))
         self.scores = self.problem.terms.scores(b, g)
         self.state.loss(self.scores)
         return decrease
