@@ -38,7 +38,7 @@ from laconic.core.contract import (
 from laconic.core.decisions import class_prior, cost_matrix, positive_class
 from laconic.core.drawing import frame_of
 from laconic.core.explanation import Explanation
-from laconic.core.folds import folds_of, held_out_rows, keys_of, seed_of
+from laconic.core.folds import folds_of, judging_rows, keys_of, seed_of
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
 from laconic.data.scan.scan import Scan
@@ -46,7 +46,7 @@ from laconic.data.scan.survey import read_labels
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.columns import Table, has_names
 from laconic.decide.estimator import DecisionClassifier, scenario_costs
-from laconic.decide.promises import Wanted
+from laconic.decide.promises import Judges, Wanted
 from laconic.minimax.criterion import PriorBox
 
 
@@ -324,7 +324,7 @@ class LaconicClassifier(TableClassifier):
             else:
                 judges, X = self._hold_out_of_scan(X)
                 self._fit_scan(X, budget)
-            self._promise(*judges)
+            self._promise(judges)
         return self
 
     def _learn_columns(self, X: Any) -> Table:
@@ -385,34 +385,48 @@ class LaconicClassifier(TableClassifier):
     def _moves(self) -> bool:
         return self.prior is not None or self.prior_bounds is not None
 
-    def _hold_out(self, rows: Rows) -> tuple[tuple[Any, Any], Rows]:
+    def _hold_out(self, rows: Rows) -> tuple[Judges | None, Rows]:
         """Rows that hold the guarantee, and those of the comparison and the fit."""
         if not self._promises:
-            return (None, None), rows
-        seed, y = seed_of(self.random_state), rows.training.y
-        keys = keys_of(rows.training, seed)
-        train, judges = held_out_rows(keys, y, self.calibration, rows.groups, rows.time, seed)
+            return None, rows
+        seed, y, wanted = seed_of(self.random_state), rows.training.y, self._wanted()
+        mix = wanted.mix_of_weights(y, rows.training.weight)
+        train, judges = judging_rows(
+            keys_of(rows.training, seed),
+            y,
+            self.calibration,
+            rows.groups,
+            rows.time,
+            within_classes=wanted.within_classes,
+            seed=seed,
+        )
         counts = np.bincount(y[judges], minlength=len(self.classes_))
-        self._wanted().refuse_too_few(counts, "held out are", another_mix=self._moves)
+        have = "held out are" if rows.groups is None else "held out, one of each group, are"
+        wanted.refuse_too_few(counts, have, another_mix=self._moves or mix is not None)
         part = rows.part(train)
         if isinstance(self.cv, Integral):
             own = folds_of(self.cv, part.training, len(train), seed, part.groups, part.time)
             part = replace(part, folds=own)
-        return (take_rows(rows.raw, judges), self.classes_[y[judges]]), part
+        X, held = take_rows(rows.raw, judges), rows.n_rows - len(train)
+        return Judges(X, self.classes_[y[judges]], mix, held), part
 
-    def _hold_out_of_scan(self, scanned: Any) -> tuple[tuple[Any, Any], Any]:
+    def _hold_out_of_scan(self, scanned: Any) -> tuple[Judges | None, Any]:
         """The same for rows that stay where they are."""
         if not self._promises:
-            return (None, None), scanned
+            return None, scanned
         share = min(self.calibration, CHOICE_ROWS / scanned.n_given)
         rest, frame = scanned.hold_out(share, seed_of(self.random_state))
         held = nw.from_native(frame, eager_only=True)
         y = read_labels(held[scanned.target], scanned.target)
-        known = np.isin(y, self.classes_)
-        counts = np.bincount(np.searchsorted(self.classes_, y[known]), minlength=len(self.classes_))
-        self._wanted().refuse_too_few(counts, "held out are", another_mix=self._moves)
+        weight = scanned.weights_of(held)
+        known = np.isin(y, self.classes_) & (weight > 0)
+        codes = np.searchsorted(self.classes_, y[known])
+        wanted = self._wanted()
+        mix = wanted.mix_of_weights(codes, weight[known])
+        counts = np.bincount(codes, minlength=len(self.classes_))
+        wanted.refuse_too_few(counts, "held out are", another_mix=self._moves or mix is not None)
         X = held.select(*scanned.columns).to_native()
-        return (take_rows(X, np.flatnonzero(known)), y[known]), rest
+        return Judges(take_rows(X, np.flatnonzero(known)), y[known], mix, len(codes)), rest
 
     def _that_can_promise(self, offered: list[Candidate]) -> list[Candidate]:
         """Rules that decide by themselves have no threshold to move."""
@@ -424,10 +438,10 @@ class LaconicClassifier(TableClassifier):
             )
         return able
 
-    def _promise(self, X: Any, y: Any) -> None:
+    def _promise(self, judges: Judges | None) -> None:
         """Hold the guarantee by rows that neither the fit nor the choice has seen."""
-        self.n_calibration_ = 0 if y is None else len(y)
-        if y is not None:
+        self.n_calibration_ = 0 if judges is None else judges.held
+        if judges is not None:
             k = 0 if self.positive_ is None else self.classes_.tolist().index(self.positive_)
             shares = None
             if self.prior_bounds is not None:
@@ -437,7 +451,7 @@ class LaconicClassifier(TableClassifier):
                     float(max(box.low[k], 1.0 - box.high[rest].sum())),
                     float(min(box.high[k], 1.0 - box.low[rest].sum())),
                 )
-            self.decision_.promise(self._wanted(), X, y, shares)
+            self.decision_.promise(self._wanted(), judges.X, judges.y, shares, judges.mix)
             if hasattr(self.decision_, "threshold_"):
                 self.threshold_ = self.decision_.threshold_
         self.guaranteed_ = getattr(self.decision_, "guaranteed_", None)

@@ -22,6 +22,11 @@ from laconic.data.tables.kinds import shown
 
 Pairs = list[tuple[Ints, Ints]]
 
+FEWEST_COPIES, MIXED_COPIES = 0.1, 0.02
+"""Share of rows that have an equal one from which they may be copies, and the share of these that
+may differ in their class. Copies say less than as many other rows: intervals must know. By
+convention; ``stress/noise.py`` counts what comes of it."""
+
 
 def folds_of(
     cv: Any,
@@ -187,6 +192,79 @@ def held_out_rows(
         # a class whose rows are all equal is learned from, and not tested
         test &= (y != k) | (~test & (y == k)).any()
     return np.flatnonzero(~test), np.flatnonzero(test)
+
+
+def judging_rows(
+    keys: Keys,
+    y: Ints,
+    share: float,
+    groups: NDArray[Any] | None = None,
+    time: NDArray[Any] | None = None,
+    *,
+    within_classes: bool = False,
+    seed: int = 0,
+) -> tuple[Ints, Ints]:
+    """Places to train on, and places whose rows are independent evidence about what was trained.
+
+    A promise counts rows by a binomial law. So rows are drawn at random, each on its own: evenly
+    spread copies of what was trained on (:func:`held_out_rows`) would agree with it too well. Rows
+    that are plainly copies stay on one side and count once. Of a group at most one row judges,
+    drawn so that each row held out is as likely as any other; with ``within_classes`` one of each
+    class, for promises about rows of one class. Neither the order of the rows nor that of the
+    columns matters.
+
+    >>> keys, y = np.arange(8, dtype=np.uint64), np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    >>> train, judges = judging_rows(keys, y, 0.5)
+    >>> np.bincount(y[train]).tolist(), np.bincount(y[judges]).tolist()
+    ([2, 2], [2, 2])
+    """
+    draw = np.random.default_rng([seed % 2**64, int(keys.sum(dtype=np.uint64)), len(keys)])
+    if groups is not None or time is not None:
+        train, held = held_out_rows(keys, y, share, groups, time, seed)
+        if groups is None:
+            return train, held
+        told = np.unique(groups, return_inverse=True)[1]
+        kinds = [held[y[held] == k] for k in np.unique(y)] if within_classes else [held]
+        ordered = [own[np.lexsort((y[own], keys[own], told[own]))] for own in kinds if len(own)]
+        return train, np.sort(np.concatenate([_one_a_group(told, own, draw) for own in ordered]))
+    alike = copies_of(keys, y)
+    order = np.lexsort((y, keys))
+    if alike is not None:
+        order = order[np.unique(alike[order], return_index=True)[1]]
+    judges = []
+    for k in np.unique(y):
+        own = order[y[order] == k]
+        # a class of a single row is learned from
+        judges.append(draw.permutation(own)[: min(round(share * len(own)), len(own) - 1)])
+    chosen = np.sort(np.concatenate(judges))
+    own = np.arange(len(y)) if alike is None else alike
+    return np.flatnonzero(~np.isin(own, own[chosen])), chosen
+
+
+def _one_a_group(groups: Ints, rows: Ints, draw: np.random.Generator) -> Ints:
+    """At most one of the ``rows`` of each group, each row with the same probability.
+
+    A group is kept with a probability that grows with its size, the largest one for certain.
+    """
+    mixed = draw.permutation(rows)
+    _, first, size = np.unique(groups[mixed], return_index=True, return_counts=True)
+    return np.asarray(mixed[first[draw.random(len(size)) * size.max() <= size]])
+
+
+def copies_of(keys: Keys, y: Ints) -> Ints | None:
+    """A number for each row, the same for copies; None where none are, or equal by chance.
+
+    Copies have equal cells, and always an equal class too: rows of few cells are often equal by
+    chance, and then their classes differ now and then.
+    """
+    _, first, place, size = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    agree = np.bincount(place, y != y[first][place]) == 0
+    several = size > 1
+    if not several.any() or size[several].sum() < FEWEST_COPIES * len(keys):
+        return None
+    return place if size[several & ~agree].sum() < MIXED_COPIES * size[several].sum() else None
 
 
 def _counted(pair: Iterable[Any], rows: Training, n_given: int) -> tuple[Ints, Ints]:

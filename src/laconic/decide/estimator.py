@@ -16,7 +16,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.core.contract import available_if, by_blocks, log_of, take_rows
 from laconic.core.decisions import (
     class_codes,
@@ -28,7 +28,8 @@ from laconic.core.decisions import (
     positive_class,
 )
 from laconic.core.explanation import Explanation
-from laconic.data.row_keys import content_keys, keyed_folds, row_keys
+from laconic.core.folds import judging_rows
+from laconic.data.row_keys import content_keys, row_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.tables.columns import Schema
 from laconic.decide.costs import RowCosts
@@ -236,15 +237,11 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             labels, weight = self.estimator_.classes_, X.class_weights()
         elif labels is not None and not self.prefit:
             passed = passed_to_fit(self, sample_weight, fit_params)
-            judges = self._judges(X, labels)
-            if judges is not None:
-                classes, codes = np.unique(labels, return_inverse=True)
-                counts = np.bincount(codes[judges], minlength=len(classes))
-                moves = self.prior is not None
-                self._wanted(classes).refuse_too_few(counts, another_mix=moves)
-            held_out = np.zeros(len(labels)) if judges is None else judges.astype(np.float64)
-            counted = (np.ones(len(labels)) if weight is None else weight) * (1.0 - held_out)
-            own = weight if judges is None else counted
+            judges, own = None, weight
+            if self.guarantee is not None:
+                kept, judges = self._split(X, labels, weight)
+                own = np.zeros(len(labels))
+                own[kept] = 1.0 if weight is None else weight[kept]
             self.estimator_ = _fit_rows_that_count(self.estimator, X, labels, own, passed)
         elif hasattr(self.estimator, "classes_"):
             self.estimator_ = self.estimator
@@ -262,38 +259,44 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         self.train_prior_ = self._class_shares(labels, weight)
         self._read_decision_rule()
         if self.guarantee is not None:
-            self._promise(X, labels, weight, scanned)
+            if scanned or labels is None:
+                raise ValueError(
+                    "guarantee needs labelled rows in memory: give y, or fit from a scan first and "
+                    "then use prefit=True with rows that the fit has not seen."
+                )
+            every = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)
+            self._promise(X, labels, weight, every if self.prefit else judges)
         return self
 
-    def _judges(self, X: Any, labels: NDArray[Any]) -> NDArray[np.bool_] | None:
-        """Rows that hold the guarantee and have no part in the fit."""
-        if self.guarantee is None:
-            return None
+    def _split(self, X: Any, labels: NDArray[Any], weight: Floats | None) -> tuple[Ints, Ints]:
+        """Rows to fit on, and rows that hold the guarantee and have no part in the fit."""
         if not 0.0 < self.calibration < 1.0:
             raise ValueError(
                 f"calibration must lie strictly between 0 and 1, got {self.calibration!r}."
             )
-        table = Schema.learn(X, allow_sparse=True).table
-        codes = np.unique(labels, return_inverse=True)[1]
+        counted = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)
+        classes, codes = np.unique(labels[counted], return_inverse=True)
+        wanted = self._wanted(classes)
+        table = Schema.learn(take_rows(X, counted), allow_sparse=True).table
         keys = row_keys(table, columns=content_keys(table, codes))
-        fold = keyed_folds(keys, codes, max(2, round(1.0 / self.calibration)))
-        return np.asarray(fold == 0)
+        kept, judges = judging_rows(keys, codes, self.calibration)
+        wanted.mix_of_weights(codes, None if weight is None else weight[counted])
+        counts = np.bincount(codes[judges], minlength=len(classes))
+        wanted.refuse_too_few(counts, another_mix=self.prior is not None)
+        return counted[kept], counted[judges]
 
     def _promise(
-        self, X: Any, labels: NDArray[Any] | None, weight: Floats | None, scanned: bool
+        self, X: Any, labels: NDArray[Any], weight: Floats | None, judges: Ints | None
     ) -> None:
-        """Find the threshold that holds the guarantee, on rows that the fit has not seen."""
-        if scanned or labels is None:
-            raise ValueError(
-                "guarantee needs labelled rows in memory: give y, or fit from a scan first and "
-                "then use prefit=True with rows that the fit has not seen."
-            )
+        """Find the rule that holds the guarantee, on rows that the fit has not seen."""
         wanted = self._wanted(self.classes_)
-        judges = np.ones(len(labels), dtype=bool) if self.prefit else self._judges(X, labels)
-        assert judges is not None
+        counted = np.arange(len(labels)) if judges is None else judges
+        mix = None
         if weight is not None:
-            judges = judges & (weight > 0)
-        self.promise(wanted, take_rows(X, np.flatnonzero(judges)), labels[judges])
+            counts = weight > 0
+            codes = class_codes(labels[counts], self.classes_, "y")
+            mix = wanted.mix_of_weights(codes, weight[counts])
+        self.promise(wanted, take_rows(X, counted), labels[counted], mix=mix)
 
     def _wanted(self, classes: NDArray[Any]) -> Wanted:
         return Wanted.read(
@@ -306,16 +309,22 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         )
 
     def promise(
-        self, wanted: Wanted, X: Any, y: Any, shares: tuple[float, float] | None = None
+        self,
+        wanted: Wanted,
+        X: Any,
+        y: Any,
+        shares: tuple[float, float] | None = None,
+        mix: Floats | None = None,
     ) -> None:
         """Hold promises from now on, by rows that neither the fit nor its choice has seen.
 
         ``shares``: of the positive class where the model is used; None: those of ``prior``, else
-        of the rows.
+        of the class ``mix`` that weights say, else of the rows.
         """
-        if shares is None and self.prior_ is not None:
+        used = mix if self.prior_ is None else self.prior_
+        if shares is None and used is not None:
             k = 0 if self.positive_ is None else self.classes_.tolist().index(self.positive_)
-            shares = (float(self.prior_[k]),) * 2
+            shares = (float(used[k]),) * 2
         self.hold(wanted.found(self.predict_proba(X), np.asarray(y), self.cost_matrix_, shares))
 
     def hold(self, found: Guaranteed) -> None:

@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.decide.guarantee import Guarantee, check_confidence, read_guarantees
+from laconic.decide.guarantee import (
+    CONDITIONAL,
+    Guarantee,
+    check_confidence,
+    read_guarantees,
+)
 from laconic.decide.threshold import (
     GuaranteedThreshold,
     enough_for_threshold,
@@ -23,6 +28,18 @@ from laconic.decide.weights import (
 )
 
 Guaranteed = GuaranteedThreshold | GuaranteedWeights
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Rows that hold a guarantee: neither the fit nor its choice has seen them."""
+
+    X: Any
+    y: NDArray[Any]
+    mix: Floats | None
+    """Class shares that weights say; None: those of the rows."""
+    held: int
+    """Rows that were held out for it: of copies and groups one row judges."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +81,31 @@ class Wanted:
         other = any(one.measure in ("error", "abstentions") for one in self.asked)
         return len(self.classes) == 2 and self.reject_cost is None and not named and not other
 
+    @property
+    def within_classes(self) -> bool:
+        """Whether every promise is about the rows of one class alone."""
+        return self.by_threshold and all(one.measure in CONDITIONAL for one in self.asked)
+
+    def mix_of_weights(self, codes: Ints, weight: Floats | None) -> Floats | None:
+        """Class shares by weight, where rows of some class weigh more; None where all weigh alike.
+
+        A promise counts rows: weights of classes say where the model is used, as a prior does, and
+        weights that differ within a class have no binomial law.
+        """
+        if weight is None or not len(weight) or weight.min() == weight.max():
+            return None
+        total = np.zeros(len(self.classes))
+        for k, name in enumerate(self.classes.tolist()):
+            own = weight[codes == k]
+            if len(own) and own.min() < own.max():
+                raise ValueError(
+                    f"guarantee: sample_weight differs among the rows of class {name!r}, and a "
+                    "promise counts rows as they come; leave the weights out, or fit with them "
+                    "first and then use prefit=True with rows drawn like new cases."
+                )
+            total[k] = own.sum()
+        return np.asarray(total / total.sum())
+
     def refuse_too_few(
         self, class_rows: Ints, have: str = "here are", *, another_mix: bool = False
     ) -> None:
@@ -88,8 +130,9 @@ class Wanted:
         if not self.by_threshold:
             if shares is not None and any(one.measure != "recall" for one in self.asked):
                 raise ValueError(
-                    "guarantee: with prior or prior_bounds, several classes or a rule that "
-                    "abstains can promise recall(NAME) only; other measures need rows of that mix."
+                    "guarantee: with prior, prior_bounds or weights of classes, several classes "
+                    "or a rule that abstains can promise recall(NAME) only; other measures need "
+                    "rows of that mix."
                 )
             return guaranteed_weights(
                 proba,

@@ -22,7 +22,7 @@ from scipy.stats import binom
 
 from laconic._typing import Floats, Ints, Mask
 from laconic.core.decisions import class_codes, cost_matrix
-from laconic.data.row_keys import number_keys, place_keys, uniforms
+from laconic.data.row_keys import number_keys, place_keys
 from laconic.decide.guarantee import (
     OF_A_CLASS,
     Guarantee,
@@ -135,7 +135,7 @@ def guaranteed_weights(
     check_confidence(confidence)
     matrix = cost_matrix(costs, names, positive=positive)
     rows = _Rows(values, codes, matrix, reject_cost, tuple(asked))
-    learn = uniforms(number_keys(values, place_keys(values.shape[1])).sum(axis=1)) < 0.5
+    learn = _learning_half(values, codes)
     judges = rows.part(~learn)
     _refuse(asked, judges, confidence)
     learned = _path(rows.part(learn)) if learn.any() else []
@@ -158,6 +158,22 @@ def guaranteed_weights(
     return GuaranteedWeights(
         tuple(np.exp(best[1].logs).tolist()), best[1].reject, best[0], promises
     )
+
+
+def _learning_half(proba: Floats, codes: Ints) -> Mask:
+    """Half of the rows of each class, drawn at random whatever their order.
+
+    Rows of equal probabilities fall on both sides: each half has the law of the rows, also where a
+    model tells few cases apart.
+    """
+    keys = number_keys(proba, place_keys(proba.shape[1])).sum(axis=1, dtype=np.uint64)
+    draw = np.random.default_rng([int(keys.sum(dtype=np.uint64)), len(keys)])
+    order = np.lexsort((codes, keys))
+    learn = np.zeros(len(codes), dtype=bool)
+    for k in np.unique(codes):
+        own = draw.permutation(order[codes[order] == k])
+        learn[own[: len(own) // 2]] = True
+    return learn
 
 
 Asked = list[tuple[Guarantee, int | None]]

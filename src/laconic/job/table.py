@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from laconic.choose.estimator import LaconicClassifier
 from laconic.choose.tuning import PAGE
 from laconic.core.decisions import cost_matrix, decision_threshold, positive_class
-from laconic.core.folds import held_out_rows
+from laconic.core.folds import copies_of, held_out_rows
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
 from laconic.data.reading.words import YES_NO
@@ -34,10 +34,6 @@ from laconic.reporting.render import to_html
 from laconic.reporting.summary import compact, summarise
 
 TEST_SHARE = 0.25
-FEWEST_COPIES, MIXED_COPIES = 0.1, 0.02
-"""Share of rows that have an equal one from which they may be copies, and the share of these that
-may differ in their class. Copies say less than as many other rows: intervals must know. By
-convention; ``stress/noise.py`` counts what comes of it."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +185,7 @@ def _fit_and_report(
         currency=options.currency,
         seed=options.seed,
         by_row=None if by_row is None else by_row[test],
-        clusters=groups[test] if groups is not None else _copies(keys[test], codes[test]),
+        clusters=groups[test] if groups is not None else copies_of(keys[test], codes[test]),
         champion=None if rows.champion is None else (rows.champion[0], rows.champion[1][test]),
     )
     summary["scenarios"] = _scenarios(model, X[test], label[test], problem)
@@ -232,21 +228,6 @@ def _costs_by_row(
     given = {**standing, **rows.row_costs_values}
     each = {name: np.broadcast_to(cost, n_rows) for name, cost in given.items()}
     return cost_matrix(each, problem.classes, n_rows=n_rows, positive=problem.positive)
-
-
-def _copies(keys: NDArray[np.uint64], codes: NDArray[np.int64]) -> NDArray[Any] | None:
-    """Which rows are copies of others: equal cells, and always an equal class too.
-
-    Rows of few cells are often equal by chance; then their classes differ now and then.
-    """
-    _, first, place, size = np.unique(
-        keys, return_index=True, return_inverse=True, return_counts=True
-    )
-    agree = np.bincount(place, codes != codes[first][place]) == 0
-    several = size > 1
-    if not several.any() or size[several].sum() < FEWEST_COPIES * len(keys):
-        return None
-    return place if size[several & ~agree].sum() < MIXED_COPIES * size[several].sum() else None
 
 
 def _scenarios(

@@ -219,6 +219,11 @@ class Scan:
             [nw.from_native(part, eager_only=True) for part in parts]
         ).to_native()
 
+    def weights_of(self, held: Any) -> NDArray[np.float64]:
+        """Weights of the rows of a frame that :meth:`hold_out` gave; ones where there are none."""
+        name = self._plan.weight
+        return np.ones(len(held)) if name is None else read_weight(held, name)
+
     def _over(self, task: Callable[[int], Any]) -> Iterator[Any]:
         self.n_passes += 1
         number, n_runs = self.n_passes, self._plan.n_runs
