@@ -1,30 +1,80 @@
-"""Run every benchmark, or those named on the line: ``python -m benchmarks gray_zone modl``."""
+"""Run every benchmark, or those named on the line: ``python -m benchmarks gray_zone votes:solve``.
+
+Words after a colon are the benchmark's own, as on the line of ``python -m benchmarks.bench_votes``.
+Tables are printed as Markdown and written to ``benchmarks/last.json``. A ratio to a peer more than
+30 % below the stored one is named at the end, and the run fails. ``--store`` puts the tables into
+``benchmarks/results.json``, which the guides show (:mod:`benchmarks.stored`).
+"""
 
 from __future__ import annotations
 
-import importlib
+import io
 import os
 import pkgutil
+import runpy
 import sys
+from contextlib import redirect_stdout
+from pathlib import Path
 
 # before numpy loads: CPU seconds of one thread are what the tables compare
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
+from benchmarks import stored  # noqa: E402
 
-def main(names: list[str]) -> None:
+LAST = Path(__file__).with_name("last.json")
+
+
+class Both(io.StringIO):
+    """Writes to the screen and keeps a copy."""
+
+    def write(self, text: str) -> int:
+        sys.__stdout__.write(text)
+        sys.__stdout__.flush()
+        return super().write(text)
+
+
+def entries(name: str, printed: str) -> stored.Store:
+    """What is stored of a benchmark."""
+    from laconic.papers.engine import versions
+
+    packages = {own: text for own, text in versions().items() if own != "commit"}
+    stamp = {"command": f"python -m benchmarks {name}", "versions": packages}
+    tables = stored.tables_printed(printed)
+    return {f"{name}/{k}": {**stamp, "table": own} for k, own in enumerate(tables, 1)}
+
+
+def main(words: list[str]) -> None:
     here = os.path.dirname(__file__)
+    names = [word for word in words if word != "--store"]
     found = sorted(
         module.name.removeprefix("bench_")
         for module in pkgutil.iter_modules([here])
         if module.name.startswith("bench_")
     )
-    unknown = set(names) - set(found)
+    unknown = [name for name in names if name.partition(":")[0] not in found]
     if unknown:
-        sys.exit(f"no benchmark {sorted(unknown)[0]!r}; there are {', '.join(found)}")
+        sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(found)}")
+    last: stored.Store = {}
     for name in names or found:
         print(f"\n# {name}\n", flush=True)
-        importlib.import_module(f"benchmarks.bench_{name}").main()
+        own, *given = name.split(":")
+        sys.argv = [own, *given]
+        with redirect_stdout(Both()) as screen:
+            runpy.run_module(f"benchmarks.bench_{own}", run_name="__main__")
+        last |= entries(name, screen.getvalue())
+        stored.write(last, LAST)
+    store = stored.read()
+    slower = [
+        f"{name}: {sentence}"
+        for name, own in last.items()
+        if name in store
+        for sentence in stored.regressions(store[name]["table"], own["table"])
+    ]
+    if "--store" in words:
+        stored.write(store | last)
+    if slower:
+        sys.exit("\nmore than 30 % below the stored ratio:\n" + "\n".join(slower))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,12 @@ when it is at hand, else rows drawn to look like it.
 
 from __future__ import annotations
 
+import sys
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -107,12 +109,36 @@ def wide() -> None:
         print(f"| ours {zone[0]:g}-{zone[1]:g} | {taken:.2f} | {gap:.0e} | {share:.1f} |")
 
 
-def main() -> None:
+def calibration(n: int = 200_000) -> None:
+    """A true logistic model of slope 2: slopes fitted on zones, and what is observed inside one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 1))
+    y = (rng.random(n) < expit(2.0 * X[:, 0] - 1.0)).astype(int)
+    fits = {
+        zone: GrayZoneLogisticRegression(zone=zone).fit(X, y)
+        for zone in ((0.0, 1.0), (0.05, 0.7), (0.2, 0.4), (0.29, 0.31))
+    }
+    print("\n| zone | fitted slope | rows in the model |\n|---|---|---|")
+    for zone, model in fits.items():
+        share = 100 * len(model.support_) / n
+        print(f"| ({zone[0]:g}, {zone[1]:g}) | {model.coef_[0, 0]:.2f} | {share:.0f} % |")
+    edges = np.array([0.2, 0.24, 0.28, 0.32, 0.36, 0.4])
+    named = {"zone (0.2, 0.4)": fits[0.2, 0.4], "plain logistic regression": fits[0.0, 1.0]}
+    print("\n| predicted | " + " | ".join(f"{middle:.2f}" for middle in edges[:-1] + 0.02) + " |")
+    print("|" + "---|" * len(edges))
+    for name, model in named.items():
+        p = model.predict_proba(X)[:, 1]
+        seen = [y[(low <= p) & (p < high)].mean() for low, high in pairwise(edges)]
+        print(f"| observed, {name} | " + " | ".join(f"{share:.2f}" for share in seen) + " |")
+
+
+def main(parts: Sequence[str] = ()) -> None:
+    known = {"dense": dense, "wide": wide, "calibration": calibration}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dense()
-        wide()
+        for part in parts or known:
+            known[part]()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

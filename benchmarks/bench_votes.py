@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -234,7 +234,7 @@ def memory_here(m: int = 1_000_000, d: int = 50, voters: int = 500) -> None:
     )
 
 
-def main(parts: list[str]) -> None:
+def main(parts: Sequence[str] = ()) -> None:
     known = {
         "solve": one_solve,
         "run": whole_run,
@@ -242,7 +242,7 @@ def main(parts: list[str]) -> None:
         "memory": memory,
         "midpoints": every_midpoint,
     }
-    if parts == ["memory-here"]:
+    if list(parts) == ["memory-here"]:
         memory_here()
         return
     least_squares_vote(np.eye(2), np.ones(2))  # compile before the first timing
