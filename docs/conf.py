@@ -1,5 +1,10 @@
 """Sphinx configuration."""
 
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
 from laconic import __version__
 
 project = "Laconic"
@@ -11,7 +16,6 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
@@ -19,6 +23,13 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 html_theme = "pydata_sphinx_theme"
 html_title = "Laconic"
+html_static_path = ["_static"]
+html_css_files = ["house.css"]
+html_math_renderer = "mathml"  # which browsers draw themselves: nothing is fetched
+html_theme_options = {
+    "secondary_sidebar_items": {"papers/*": [], "*": ["page-toc"], "gallery/**": ["page-toc"]}
+}
+html_sidebars = {"*": []}  # pages without pages below them
 # scikit-learn's inherited docstrings point to labels of its own site
 suppress_warnings = ["ref.ref"]
 exclude_patterns = ["_build"]
@@ -34,3 +45,17 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "capture_repr": ("_repr_html_",),  # texts of objects say less than what is printed
 }
+
+
+def _inline(writer: Any, node: nodes.math) -> None:
+    writer.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def _displayed(writer: Any, node: nodes.math_block) -> None:
+    writer.body.append(f"<p>{convert(node.astext(), display='block')}</p>")
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))

@@ -174,7 +174,8 @@ def _shown(value: float | None, digits: int = 4) -> str:
     """
     if value is None:
         return ""
-    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+    whole = abs(value) >= 10**digits or (abs(value) >= 1000 and value == int(value))
+    return f"{value:,.0f}" if whole else f"{value:.{digits}g}"
 
 
 def _published(value: float | str) -> str:
