@@ -37,6 +37,9 @@ Store = dict[str, dict[str, Any]]
 Rows = list[list[str]]
 
 MARK = re.compile(r"<!-- run: (?P<name>[\w./: -]+?)(?:, (?P<command>.+?))? -->")
+CODE = re.compile(
+    r"(?P<mark>^<!-- run: .*-->\n)?^(?P<fence>```+|\$\$)(?s:.*?)(?P=fence)[ ]*$", flags=re.M
+)
 NO_RUN = re.compile(r"<!-- no run: .+? -->")
 NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\.?\d*|\.\d+)")
 MEASURED = re.compile(r"(?<![\w.])(?:\d+\.\d+|\.\d+)(?![\w.]*\.\d)")
@@ -65,10 +68,9 @@ class Block:
     @property
     def content(self) -> dict[str, Any]:
         """What is stored of it."""
-        plain = NOT_MEASURED.sub("", self.text)
-        return (
-            {"table": rows_of(self.text)} if self.is_table else {"numbers": NUMBER.findall(plain)}
-        )
+        if self.is_table:
+            return {"table": rows_of(self.text)}
+        return {"numbers": NUMBER.findall(NOT_MEASURED.sub("", self.text))}
 
     @property
     def measured(self) -> list[str]:
@@ -78,33 +80,18 @@ class Block:
 
 def blocks(page: str) -> Iterator[Block]:
     """The tables and paragraphs of a page in Markdown, and what code stands under a mark."""
-    lines: list[str] = []
-    fence = ""
-    for number, line in enumerate([*page.split("\n"), ""]):
-        opening = re.match("```+|[$][$]", line.strip())
-        if fence:
-            fence = "" if line.strip().endswith(fence) else fence
-            marked = bool(lines) and (MARK.fullmatch(lines[0].strip()) is not None)
-            lines = [*lines, line] if marked else lines
-        elif line.strip() and opening is None:
-            lines.append(line)
-        else:
-            if opening and not line.strip()[2:].endswith(opening[0]):
-                fence = opening[0]
-            marked = len(lines) == 1 and MARK.fullmatch(lines[0].strip()) is not None
-            if opening and marked:
-                lines.append(line)
-                continue
-            if lines:
-                yield _block(lines, number)
-            lines = []
+    for own in CODE.finditer(page):
+        if own["mark"]:
+            yield _block(own[0].strip(), page[: own.start()].count("\n"))
+    prose = CODE.sub(lambda own: "\n" * own[0].count("\n"), page)
+    for own in re.finditer(r"(?:^.*\S.*\n?)+", prose, flags=re.M):
+        yield _block(own[0].rstrip(), prose[: own.start()].count("\n"))
 
 
-def _block(lines: list[str], end: int) -> Block:
-    first = lines[0].strip()
-    mark, free = MARK.fullmatch(first), NO_RUN.fullmatch(first) is not None
-    own = lines[1:] if mark or free else lines
-    return Block("\n".join(own), end - len(own), mark, free)
+def _block(text: str, line: int) -> Block:
+    first, _, rest = text.partition("\n")
+    mark, free = MARK.fullmatch(first.strip()), NO_RUN.fullmatch(first.strip()) is not None
+    return Block(rest, line + 1, mark, free) if mark or free else Block(text, line, None)
 
 
 def rows_of(table: str) -> Rows:

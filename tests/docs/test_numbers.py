@@ -97,3 +97,19 @@ def test_ratios_that_fall_by_more_than_a_third_are_named():
         "small, peer / ours: 2 times, stored 3",
         "large, ours / theirs: 1 times, stored 2",
     ]
+
+
+@pytest.mark.parametrize("path", stored.guides(), ids=lambda path: path.name)
+def test_guides_show_stored_numbers(path):
+    assert stored.complaints(path, stored.read()) == []
+
+
+def test_every_stored_number_is_shown_or_printed_by_a_benchmark():
+    shown = {
+        block.mark["name"]
+        for path in stored.guides()
+        for block in stored.blocks(path.read_text(encoding="utf-8"))
+        if block.mark
+    }
+    of_guides = {name for name, own in stored.read().items() if "guide" in own}
+    assert of_guides <= shown
