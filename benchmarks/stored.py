@@ -10,7 +10,7 @@ that holds measured numbers has a line above it that names where they come from:
 The first kind is a table of a stored run, word for word. The second is for tables put together by
 hand and for sentences: their numbers are stored as the guide has them, with the command that
 printed them. Numbers that nobody measured, such as parameters, stand under a line
-``<!-- no run: why -->``; those in code, in formulas and in quoted cells of the papers (checked
+``<!-- no run: why -->``; those in Python, in formulas and in quoted cells of the papers (checked
 against docs/papers/results.json) need no line.
 
 ``python -m benchmarks.stored renew docs/scale.md README.md`` writes tables of runs into the guides
@@ -38,7 +38,9 @@ Rows = list[list[str]]
 
 MARK = re.compile(r"<!-- run: (?P<name>[\w./: -]+?)(?:, (?P<command>.+?))? -->")
 CODE = re.compile(
-    r"(?P<mark>^<!-- run: .*-->\n)?^(?P<fence>```+|\$\$)(?s:.*?)(?P=fence)[ ]*$", flags=re.M
+    r"(?P<mark>^<!-- (?:no )?run: .*-->\n)?^(?P<fence>```+|\$\$)(?P<plain>(?<=`)\n)?(?s:.*?)"
+    r"(?P=fence)[ ]*$",
+    flags=re.M,
 )
 NO_RUN = re.compile(r"<!-- no run: .+? -->")
 NUMBER = re.compile(r"(?<![\w.])(?:\d[\d,]*\.?\d*|\.\d+)")
@@ -79,9 +81,12 @@ class Block:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The tables and paragraphs of a page in Markdown, and what code stands under a mark."""
+    """The tables, paragraphs and printed lines of a page in Markdown.
+
+    Printed lines stand between fences without the name of a language, or under a mark.
+    """
     for own in CODE.finditer(page):
-        if own["mark"]:
+        if own["mark"] or own["plain"]:
             yield _block(own[0].strip(), page[: own.start()].count("\n"))
     prose = CODE.sub(lambda own: "\n" * own[0].count("\n"), page)
     for own in re.finditer(r"(?:^.*\S.*\n?)+", prose, flags=re.M):

@@ -26,6 +26,12 @@ $ toy fit
 
 cost 0.25
 ```
+
+```python
+tol = 0.125
+```
+
+$$ x = 0.75 $$
 """
 
 
@@ -59,6 +65,7 @@ def test_a_renewed_guide_is_what_the_store_holds(guide):
         ("run: toy/said,", "run: toy/new,", "toy/new is not stored"),
         ("<!-- no run: a parameter -->\n", "", "says what printed 0.3"),
         ("# A guide", "Twice 0.7.\n\n# A guide", "says what printed 0.7"),
+        ("# A guide", "```\ncost 0.7\n```\n\n# A guide", "says what printed 0.7"),
     ],
 )
 def test_what_differs_is_named(guide, old, new, said):
