@@ -12,15 +12,14 @@ import pytest
 from laconic import SparseAdditiveClassifier, scan
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
-from laconic.additive.evidence import Smoothness
 from laconic.additive.large.newton import LargeTask
 from laconic.additive.large.passes import bands, unbanded
-from laconic.additive.structure import AdditivePlan, Structure, Task
+from laconic.additive.structure import AdditivePlan, Smoothness, Structure, Task
 from laconic.additive.terms import pair_terms, single_terms
 from laconic.core.gray_zone import TruncatedLogistic
 from laconic.data.source import ArraySource, Recoded, Recoding
+from laconic.data.tables.axes import KnotRule, encode, learn_axes
 from laconic.data.tables.columns import Schema
-from laconic.data.tables.knots import KnotRule, encode, learn_axes
 
 PLANS = {
     "two classes": AdditivePlan(2, TruncatedLogistic()),
