@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -157,6 +156,8 @@ def kmeans_path(
     Each k starts ``n_init`` times from k-means++ and once from the centres of k - 1 with the point
     that costs most as a new centre; the smallest distortion is kept, so J never increases.
     """
+    from sklearn.cluster import KMeans  # loads much of scikit-learn
+
     k_max = min(k_max, len(points))
     if points.shape[1] == 1:
         line = kmeans_1d_path(points[:, 0], weight, k_max)

@@ -101,7 +101,6 @@ def rank_pairs(
     *,
     tol: float = 1e-6,
     max_iter: int = 100,
-    start: Floats | None = None,
 ) -> Solution:
     """Coefficients of a linear score that ranks, with ``gap <= tol * value``.
 
@@ -109,7 +108,7 @@ def rank_pairs(
     """
     problem = _Problem(ArraySource(X), pairs, C)
     phi: PairLoss = PAIR_LOSSES[loss]()
-    w = np.zeros(X.shape[1]) if start is None else np.array(start, dtype=np.float64)
+    w = np.zeros(X.shape[1])
     point = problem.look(phi, w, problem.scores(w))
     best, n_iter, idle = point, 0, 0
     why: WhyStopped = "gap"

@@ -197,7 +197,6 @@ def solve_span(
     fit_intercept: bool,
     tol: float,
     max_iter: int,
-    start: Floats | None = None,
 ) -> Solution:
     """Minimise over the functions of a span; ``kernel`` None leaves R out of the certificate.
 
@@ -205,7 +204,7 @@ def solve_span(
     ``on_kink`` and ``remainder`` (the part beta'R beta / 2 of the gap).
     """
     space = FeatureSpace(span.features, fit_intercept, span.lower if span.raw else None)
-    point, n_iter = _begin(space, rows, fit_intercept, start, max_iter)
+    point, n_iter = _begin(space, rows, fit_intercept, max_iter)
     # without a kernel nothing is left out of the certificate
     part = 0.5 if kernel is not None else 0.9
     found = anneal(space, rows, point, tol=tol, max_iter=max_iter, done=n_iter, part=part)
@@ -213,11 +212,9 @@ def solve_span(
 
 
 def _begin(
-    space: FeatureSpace, rows: LossRows, fit_intercept: bool, start: Floats | None, max_iter: int
+    space: FeatureSpace, rows: LossRows, fit_intercept: bool, max_iter: int
 ) -> tuple[Point, int]:
     """A start from one row in 4, 16, ...: their fit costs little and is nearly right."""
-    if start is not None:
-        return space.at(start[:-1], float(start[-1])), 0
     w = np.zeros(space.features.shape[1])
     b = rows.best_constant() if fit_intercept else 0.0
     fewest = max(COARSEST_SPAN_ROWS, 2 * space.features.shape[1])

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.tree import DecisionTreeClassifier
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.folds import seed_of
@@ -37,6 +36,8 @@ def fit_trees(setting: Setting, atoms: Atoms, n_trees: int, random_state: Any) -
     stays. Leaves picked and weighed on the same rows would look purer than they are: rows that the
     tree did not see keep it short. Equal trees are kept once.
     """
+    from sklearn.tree import DecisionTreeClassifier
+
     rng = np.random.RandomState(seed_of(random_state))
     rows = atoms.drawn(TREE_ROWS, rng)
     codes, y, weight = atoms.codes[rows], atoms.y[rows], atoms.weight[rows]
