@@ -107,12 +107,10 @@ class VoteClassifier(TableClassifier):
         else:
             given = rows.n_rows if sample_weight is None else len(np.asarray(sample_weight))
             # ties between voters and draws follow what rows and columns hold, not where they stand
-            # keys of rows do not know the order of the columns: found before it changes
-            keys = keys_of(rows, 0)
+            # keys of rows do not know the order of the columns: the folds are those of ``rows`` too
             order = column_order(rows.column_keys, rows.table.names)
-            rows = replace(rows, table=in_order(rows.table, order))
-            turn = row_order(rows, keys)
-            turned = take_training(rows, turn)
+            turn = row_order(rows, keys_of(rows, 0))
+            turned = take_training(replace(rows, table=in_order(rows.table, order)), turn)
             raw = take_rows(X, turned.kept) if isinstance(self.voters, list | tuple) else None
             prepared = prepare_voters(self.voters, turned, raw, self.classes_, seed)
             folds = []

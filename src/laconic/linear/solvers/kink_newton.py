@@ -232,6 +232,9 @@ class KinkNewton(ABC, Generic[P, A]):
 
     def _hinge_terms(self, place: P, hinges: Hinges) -> tuple[Floats, Floats, Floats]:
         """Offset from the kink, ceiling of the multiplier, and its natural value (0 or full)."""
+        if not len(hinges.rows):
+            nothing = np.zeros(0)
+            return nothing, nothing, nothing
         offset = self._offset(place, hinges.rows)
         kink = self.loss.kink(hinges.rows.y)
         ceiling = hinges.rows.weight * (kink.high - kink.low)
@@ -283,8 +286,9 @@ class KinkNewton(ABC, Generic[P, A]):
         """
         hinges = place.hinges
         held = hinges.rows.take(hinges.free)
-        kink, u = self.loss.kink(held.y), np.zeros(0)
+        u = np.zeros(0)
         if len(held):
+            kink = self.loss.kink(held.y)
             natural = held.weight * self.loss.slope(kink.position, held.y)
             u = held.weight * kink.low + hinges.v[hinges.free]
             by_sign = by_sign.copy()
