@@ -56,10 +56,11 @@ def test_the_partition_says_where_rows_stand():
     model = GrayZoneKernelClassifier(zone=(0.2, 0.4), gamma=0.5, tol=1e-9).fit(X, y)
     p = expit(model.log_odds(X))
     side = np.where(y == 1, p - 0.4, 0.2 - p)  # positive: beyond the zone, on the right side
-    assert (side[model.partition_ == 0] > -1e-6).all()
-    assert (side[model.partition_ == 2] < 1e-6).all()
-    assert np.abs(side[model.partition_ == 1]).max() < 1e-5
-    assert (model.partition_ == 1).any()
+    part = model.partition_[:, 0]
+    assert (side[part == 0] > -1e-6).all()
+    assert (side[part == 2] < 1e-6).all()
+    assert np.abs(side[part == 1]).max() < 1e-5
+    assert (part == 1).any()
 
 
 def test_precomputed_and_callable_kernels_are_the_named_ones():

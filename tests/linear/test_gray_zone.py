@@ -281,7 +281,7 @@ def test_caps_per_class():
     X, _, _ = draw(500)
     y = np.digitize(X[:, 0] + 0.3 * X[:, 1], (-0.5, 0.7))
     model = GrayZoneLogisticRegression(zone=(0.6, 0.8, 1.0), tol=1e-9).fit(X, y)
-    assert model.partition_.shape == (500,)
+    assert model.partition_.shape == (500, 1)
     assert (model.partition_[y == 2] == 2).all()
     assert (model.partition_[y == 0] == 0).any()
     np.testing.assert_allclose(model.dual_coef_ @ X[model.support_], model.coef_, atol=1e-4)

@@ -99,7 +99,7 @@ class GrayZoneKernelClassifier(ZoneDecisions):
     objective_, duality_gap_ : float
         Value reached and the certified bound on its excess; summed over the classes.
     n_iter_ : ndarray
-    partition_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
+    partition_ : ndarray of shape (n_rows, 1), or (n_rows, n_classes) for several classes
         0: no part in the model (I_0), 1: on the kink (I_h), 2: plain likelihood (I_l).
     solver_ : str
         The solver that "auto" chose.
@@ -221,8 +221,6 @@ class GrayZoneKernelClassifier(ZoneDecisions):
         used = (parts > 0).any(axis=1) | found.expanded
         self.partition_ = np.zeros((n_given, len(fits)), np.int8)
         self.partition_[rows.kept] = parts
-        if len(self.classes_) == 2:
-            self.partition_ = self.partition_[:, 0]
         self.support_ = rows.kept[used]
         self.support_vectors_ = found.vectors(used)
         self.n_support_ = np.bincount(rows.y[used], minlength=len(self.classes_))

@@ -262,7 +262,7 @@ class GrayZoneLogisticRegression(GrayZoneScores):
     duality_gap_ : float
         Certified bound on ``objective_`` minus the least possible.
     n_iter_ : ndarray
-    partition_ : ndarray of shape (n_rows,), or (n_rows, n_classes) for "ovr"
+    partition_ : ndarray of shape (n_rows, 1), or (n_rows, n_classes) for "ovr"
         0: the row has no part in the model (I_0), 1: it stands on the kink (I_h), 2: it counts as
         in plain likelihood (I_l). Rows of zero weight are 0.
     support_ : ndarray
@@ -405,9 +405,10 @@ class GrayZoneLogisticRegression(GrayZoneScores):
             for name in ("partition_", "support_", "dual_coef_"):
                 self.__dict__.pop(name, None)
             return
-        self.partition_ = np.zeros((n_given, *fit.partition.shape[1:]), np.int8)
-        self.partition_[rows.kept] = fit.partition
-        counts = fit.partition > 0 if fit.partition.ndim == 1 else (fit.partition > 0).any(axis=1)
+        parts = fit.partition.reshape(rows.n_rows, -1)  # a column for each problem solved
+        self.partition_ = np.zeros((n_given, parts.shape[1]), np.int8)
+        self.partition_[rows.kept] = parts
+        counts = (parts > 0).any(axis=1)
         self.support_ = rows.kept[counts]
         self.dual_coef_ = fit.dual[:, counts]
 

@@ -191,6 +191,6 @@ def table_1_draw(seed: int) -> float:
         cap = np.where(y == 1, 1.0 - high, low)  # 1 / (1 + exp(-f_i))
         logistic = 1.0 / (1.0 + np.exp(signs * model.log_odds(X)))
         wanted = [np.zeros(len(y)), np.clip(alpha, 0.0, cap), logistic]
-        table = np.choose(model.partition_, wanted)
+        table = np.choose(model.partition_[:, 0], wanted)
         worst = max(worst, float(np.abs(alpha - table).max()))
     return worst
