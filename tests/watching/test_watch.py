@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from laconic import DecisionClassifier, PlainLogisticRegression
-from laconic.decide.reference import Reference, reference_of
+from laconic.decide.reference import ColumnReference, Reference, reference_of
+from laconic.watching.columns import column_test
 from laconic.watching.mix import estimate_mix, likeliest_mix
 from laconic.watching.sequential import MeanWatch
 from laconic.watching.watch import Counter, conclude, watch
@@ -208,3 +209,36 @@ def test_the_shell_watches_adopts_and_alarms(tmp_path, capsys):
         main(["watch", str(path), broken, "-o", str(tmp_path / "page.html")])
     assert done.value.code == 3
     assert "has moved" in (tmp_path / "page.html").read_text()
+
+
+def test_a_column_with_a_rare_bin_is_compared_with_itself():
+    """Forty rows of a class leave the bin of missing cells rare; no alarm when nothing moved."""
+    shares = np.array([*[0.095] * 10, 0.0, 0.05])
+    few = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        counts = np.array([rng.multinomial(n, shares) for n in (40, 1900)], dtype=float)
+        column = ColumnReference("days", np.arange(9.0), None, counts)
+        seen = rng.multinomial(4000, shares).astype(float)
+        few += column_test(column, seen, np.array([[0.08, 0.92]]))[0] < 0.01
+    assert few <= 6
+
+
+@pytest.mark.parametrize("name", ["theft=0.2", "bad=0.7"])
+def test_a_mix_of_other_classes_is_refused(tmp_path, capsys, name):
+    from laconic import save
+    from laconic.cli import main
+
+    fitted = DecisionClassifier(PlainLogisticRegression(), COSTS)
+    save(fitted.fit(*drawn(np.random.default_rng(0), 300, 0.3)), tmp_path / "model.json")
+    given = [name, "ok=0.7"] if name == "bad=0.7" else [name]
+    priors = [word for one in given for word in ("--prior", one)]
+    with pytest.raises(SystemExit) as done:
+        main(["adopt", str(tmp_path / "model.json"), *priors, "-o", str(tmp_path / "new.json")])
+    assert done.value.code == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert {
+        "theft=0.2": "'theft' is no class of the model",
+        "bad=0.7": "sum to 1",
+    }[name] in said
+    assert not (tmp_path / "new.json").exists()

@@ -69,6 +69,10 @@ def adopt(
     classes = load(model).classes_.tolist()
     positive = (read_content(model)["summary"] or {}).get("positive", classes[-1])
     named = {name or str(positive): share for name, share in shares.items()}
+    odd = [name for name in named if name not in map(str, classes)]
+    if odd:
+        known = ", ".join(map(str, classes))
+        raise ValueError(f"--prior: {odd[0]!r} is no class of the model; it has {known}.")
     rest = [name for name in classes if str(name) not in named]
     left = 1.0 - sum(named.values())
     if len(rest) == 1:

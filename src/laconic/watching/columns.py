@@ -100,7 +100,8 @@ def _common_p_value(
     shares: Floats, rows: Floats, seen: Floats, region: Floats, often: Mask
 ) -> float:
     total = float(seen.sum())
-    f, s = _pooled(shares, often), _pooled(seen[None] / total, often)[0]
+    largest = int(shares[:, often].sum(axis=0).argmax())
+    f, s = (_pooled(own, often, largest) for own in (shares, seen / total))
     away = s - region @ f
     under, prior, least = f, region[0], np.inf
     for _ in range(ROUNDS):
@@ -128,11 +129,14 @@ def _common_p_value(
     return float(fisher.sf(least / rank, rank, max(known, 1.0)))
 
 
-def _pooled(values: Floats, often: Mask) -> Floats:
-    """Common bins, the rare ones added to the largest of them."""
-    found = values[:, often].copy()
-    largest = int(found.sum(axis=0).argmax())
-    found[:, largest] += values[:, ~often].sum(axis=1)
+def _pooled(values: Floats, often: Mask, largest: int) -> Floats:
+    """Common bins, the rare ones added to one of them, the same of the reference and of new rows.
+
+    >>> _pooled(np.array([0.5, 0.1, 0.4]), np.array([True, False, True]), 1).tolist()
+    [0.5, 0.5]
+    """
+    found = values[..., often].copy()
+    found[..., largest] += values[..., ~often].sum(axis=-1)
     return found
 
 
