@@ -242,3 +242,33 @@ def test_a_mix_of_other_classes_is_refused(tmp_path, capsys, name):
         "bad=0.7": "sum to 1",
     }[name] in said
     assert not (tmp_path / "new.json").exists()
+
+
+@pytest.mark.parametrize("asked", ["alarms<=0.4", "cost<=1.5", "error<=0.4"])
+def test_promises_that_end_with_the_mix_do_not_stop_the_watch(asked):
+    rng = np.random.default_rng(0)
+    reject = 0.5 if asked.startswith("error") else None
+    fitted = DecisionClassifier(
+        PlainLogisticRegression(), COSTS, positive="bad", guarantee=asked, reject_cost=reject
+    ).fit(*drawn(rng, 3000, 0.15))
+    found = watch(fitted, drawn(rng, 400, 0.4)[0], reference=drawn(rng, 1500, 0.15))
+    assert found.mix.low[0] < 0.4 < found.mix.high[0]
+    assert found.adopted_cost == found.cost[0]  # no rule for another mix keeps a promise
+    assert found.thresholds["adopted"] is None
+
+
+def test_the_threshold_for_the_new_mix_decides_as_the_model_that_adopts_it(model, tmp_path):
+    from laconic import load, save
+    from laconic.export.model_file import adopt
+
+    rng = np.random.default_rng(1)
+    X, _ = drawn(rng, 1500, 0.5)
+    found = watch(model, X, reference=drawn(rng, 1500, 0.15))
+    save(model, tmp_path / "old.json")
+    for name, prior in (("adopted", found.mix.prior), ("cautious", found.cautious)):
+        adopt(tmp_path / "old.json", tmp_path / "new.json", prior=prior)
+        said = load(tmp_path / "new.json").predict(X)
+        cut = found.thresholds[name]
+        assert (said == np.where(model.predict_proba(X)[:, 1] > cut, "ok", "bad")).all()
+    assert (model.predict(X) == "ok").sum() > (said == "ok").sum()
+    assert found.to_dict()["thresholds"]["now"] == pytest.approx(5 / 6)

@@ -400,7 +400,7 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         if self.guaranteed_ is not None and (costs is not None or prior is not None):
             raise ValueError(
                 "costs and prior of one call would break the guarantee of this model; fit it for "
-                "them, or adopt the prior (laconic.adopt)."
+                "them, or adopt the prior (`laconic adopt`)."
             )
         reject = self.rule_reject_
         if self.guaranteed_ is not None:

@@ -275,6 +275,33 @@ def decisions_of(model: Any, raw: Floats, prior: Floats | None = None) -> Ints:
     return np.asarray(decided, dtype=np.int64)
 
 
+def adopts(model: Any, prior: Floats) -> bool:
+    """Whether a fitted DecisionClassifier can decide for another class mix.
+
+    It must know the mix of its probabilities, and one of its promises must stay, if it made any.
+    """
+    held = model.guaranteed_
+    if held is None or model.train_prior_ is None:
+        return model.train_prior_ is not None
+    stays = any(one.holds_under_shift for one in held.promises)
+    return bool(stays and getattr(held, "reject", None) is None and np.min(prior) > 0.0)
+
+
+def threshold_for(model: Any, prior: Floats) -> float | None:
+    """Two classes: the probability of the positive one, as the model gives it now, above which the
+    model that adopts ``prior`` decides it. The positive class is the last one if none is named.
+    """
+    now = model.train_prior_ if model.prior_ is None else model.prior_
+    plain = len(model.classes_) == 2 and model.rule_reject_ is None
+    if not plain or not adopts(model, prior) or min(*prior, *now) <= 0.0:
+        return None
+    cut = float(adopting(model, prior).threshold_)
+    # p' / (1 - p') = factor p / (1 - p)
+    factor = float(prior[1] * now[0] / (prior[0] * now[1]))
+    own = cut / (cut + (1.0 - cut) * factor)
+    return 1.0 - own if model.positive_ == model.classes_[0] else own
+
+
 def adopting(model: Any, prior: Floats) -> Any:
     """A copy of a fitted DecisionClassifier that decides for another class mix.
 

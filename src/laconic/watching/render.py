@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from laconic._typing import Floats
 from laconic.reporting.render import page_style
 from laconic.watching.watch import Watched
 
@@ -58,12 +59,13 @@ def _cost(found: Watched) -> list[str]:
     ]
     saved = cost - found.adopted_cost
     if saved > 0 and found.mix_moved and not found.alarm:
-        mix = ", ".join(
-            f"{name} {share:.1%}"
-            for name, share in zip(found.classes, found.mix.prior, strict=True)
+        lines.append(
+            f"Deciding for the new mix ({_shares(found, found.mix.prior)}) would save {saved:.2g} "
+            f"a case{_from(found, 'adopted')}: `laconic adopt`."
         )
         lines.append(
-            f"Deciding for the new mix ({mix}) would save {saved:.2g} a case: `laconic adopt`."
+            "If the mix may be anywhere in its interval, decide for "
+            f"{_shares(found, found.cautious)}{_from(found, 'cautious')}: its worst cost is least."
         )
     if found.labelled is not None:
         told = found.labelled
@@ -78,6 +80,19 @@ def _cost(found: Watched) -> list[str]:
             if one["measured"] is not None
         ]
     return lines
+
+
+def _shares(found: Watched, mix: Floats) -> str:
+    pairs = zip(found.classes, mix, strict=True)
+    return ", ".join(f"{name} {share:.1%}" for name, share in pairs)
+
+
+def _from(found: Watched, name: str) -> str:
+    """The threshold of two classes, on the probabilities that the model gives now."""
+    now, other = found.thresholds["now"], found.thresholds[name]
+    if now is None or other is None:
+        return ""
+    return f" (threshold {other:.3g} of what is {now:.3g} now)"
 
 
 def to_html(found: Watched, title: str) -> str:

@@ -11,7 +11,14 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.core.decisions import class_codes
 from laconic.data.tables.columns import Table
-from laconic.decide.reference import ColumnReference, Reference, decisions_of, reference_of
+from laconic.decide.reference import (
+    ColumnReference,
+    Reference,
+    adopts,
+    decisions_of,
+    reference_of,
+    threshold_for,
+)
 from laconic.decide.shift import estimate_prior
 from laconic.watching.columns import MovedColumn, moved_columns
 from laconic.watching.labelled import Labels, watch_labels
@@ -40,6 +47,9 @@ class Watched:
     """The same, had the decisions been taken for the new mix."""
     cautious: Floats
     """The mix in the interval for which decisions have the least worst cost over it."""
+    thresholds: dict[str, float | None]
+    """Two classes: probabilities of the positive one, as the model gives them, above which it is
+    decided: ``now``, ``adopted`` (the new mix) and ``cautious``. None where there is no such."""
     moved: tuple[MovedColumn, ...]
     unseen: dict[str, int] = field(default_factory=dict)
     labelled: dict[str, Any] | None = None
@@ -84,6 +94,7 @@ class Watched:
             "reference_cost": self.reference_cost,
             "adopted_cost": self.adopted_cost,
             "cautious_mix": self.cautious.tolist(),
+            "thresholds": self.thresholds,
             "moved": [
                 {
                     "column": one.name,
@@ -228,6 +239,8 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
     now = float(mix.prior @ risks)
     low, high = np.quantile(spread, [tail, 1.0 - tail])
     adopted = _adopted(model, known, mix.prior)
+    cautious = _cautious(model, known, mix)
+    before = model.train_prior_ if model.prior_ is None else model.prior_
     return Watched(
         model.classes_.tolist(),
         counter.n_rows,
@@ -236,7 +249,11 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
         (now, min(float(low), now), max(float(high), now)),
         float(base @ risks),
         float(mix.prior @ _risks_of(model, known.counts, adopted)),
-        _cautious(model, known, mix),
+        cautious,
+        {
+            name: threshold_for(model, prior)
+            for name, prior in (("now", before), ("adopted", mix.prior), ("cautious", cautious))
+        },
         moved_columns(
             known.columns, counter.columns, mix, COLUMNS * _unlabelled(bool(counter.labels))
         ),
@@ -276,7 +293,7 @@ def _risks_of(model: Any, counts: Floats, decisions: Ints) -> Floats:
 
 def _adopted(model: Any, known: Reference, prior: Floats) -> Ints:
     """What would be decided in each cell for another class mix."""
-    if model.train_prior_ is None:
+    if not adopts(model, prior):
         return known.decisions
     return decisions_of(model, known.proba, prior)
 
