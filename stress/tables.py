@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from laconic import WeightedNaiveBayes
 from stress.models import models
 from stress.run import FAILED, Part
 
@@ -147,14 +148,21 @@ def answers(model: Any, X: pd.DataFrame) -> np.ndarray:
 def of_width(model: Any) -> bool:
     """Whether the number of columns has a part in the model, so that a useless one may change it.
 
-    scikit-learn's gamma="scale" divides by it, its forests and random starts draw in that many
-    dimensions, and BIC counts the coordinates of centres.
+    scikit-learn's gamma="scale" divides by it, its forests draw among that many columns, and BIC
+    counts the coordinates of centres.
     """
     asked = model.get_params(deep=False)
     voters = asked.get("voters")
     drawn = voters == "rbf" or type(voters).__name__ in ("KernelVoters", "ForestVoters")
-    starts = asked.get("power", 1.0) != 1.0 or asked.get("criterion") == "bic"
-    return bool(drawn or starts or asked.get("gamma") == "scale")
+    return bool(drawn or asked.get("criterion") == "bic" or asked.get("gamma") == "scale")
+
+
+def names_columns(model: Any) -> bool:
+    """Whether naming one of K columns costs ln K: a weighted naive Bayes, alone or inside."""
+    asked = model.get_params(deep=False)
+    parts = [model, *asked.values(), *(asked.get("estimators") or [])]
+    inside = any(isinstance(part, WeightedNaiveBayes) for part in parts)
+    return inside or "bayes" in (asked.get("candidates") or ())
 
 
 class Broken(AssertionError):
@@ -247,6 +255,10 @@ def _check_relation(model: Any, table: SmallTable, said: np.ndarray, relation: i
         rows = draw.permutation(len(rows))
     elif relation == 1:
         X = X[draw.permutation(X.columns)]
+    elif relation == 2 and names_columns(model):  # another column costs ln K, whatever it holds
+        wider = replace(table, X=X.assign(useless=7.0))
+        said = answers(_fitted(model, wider)[0], wider.X)
+        X = X.assign(useless=1.0)
     elif relation == 2 and not of_width(model):
         X = X.assign(useless=1.0)
     else:

@@ -5,6 +5,8 @@ Those that have a file of their own are listed in docs/reliability.md.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import sklearn
@@ -17,6 +19,8 @@ from sklearn.utils import get_tags
 import laconic
 from estimator_cases import public_classes
 from laconic.convex import ConvexRiskRegressor, PairwiseRanker
+from laconic.core.forms import AdditiveScore, LineTerm
+from laconic.data.tables.columns import Table
 from laconic.minimax import MinimaxPriorClassifier
 
 
@@ -113,3 +117,24 @@ def test_columns_far_from_zero_are_fitted_as_if_they_were_not():
 def test_pairs_whose_weights_overflow_are_refused_in_words():
     with pytest.raises(ValueError, match="rescale X"):
         PairwiseRanker().fit([[1e80], [2e80], [0.0]], [0, 1, 2], sample_weight=[1e80, 1.0, 1.0])
+
+
+def test_weights_whose_square_is_zero_are_compared():
+    """The variance of a mean was divided by the square of the total weight: 0 / 0."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(30, 2))
+    model = laconic.LaconicClassifier(candidates=["logistic"], cv=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model.fit(X, (X[:, 0] > 0).astype(int), sample_weight=np.full(30, 1e-225))
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_a_row_beyond_all_numbers_is_refused_without_a_warning():
+    line = LineTerm("x", np.array([1.0]), 1e308)
+    form = AdditiveScore((0, 1), np.array([0.0]), (line,), "logit")
+    rows = Table(("x",), ("numeric",), (None,), matrix=np.array([[0.0], [-1e308]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="row 1 are too large"):
+            form.proba(rows)

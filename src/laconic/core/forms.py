@@ -68,7 +68,8 @@ class LineTerm:
         """(rows, scores)."""
         x = np.asarray(table.column(table.place(self.column)), dtype=np.float64)
         gone = np.isnan(x)
-        out = (np.where(gone, self.origin, x) - self.origin)[:, None] * self.slope
+        with np.errstate(over="ignore", invalid="ignore"):  # the sum refuses what is not finite
+            out = (np.where(gone, self.origin, x) - self.origin)[:, None] * self.slope
         assert self.missing is not None
         return np.where(gone[:, None], self.missing, out)
 
