@@ -251,3 +251,9 @@ def test_certificates_are_numbers(fitted, tmp_path, value):
     (tmp_path / "m.json").write_text(json.dumps(content))
     with pytest.raises(ModelFileError, match=r"m\.json .* certificates .*duality_gap"):
         load(tmp_path / "m.json")
+
+
+def test_a_model_without_probabilities_is_refused_by_name(tmp_path):
+    model = laconic.ConvexRiskClassifier("hinge").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="ConvexRiskClassifier gives no probabilities"):
+        save(model, tmp_path / "m.json")

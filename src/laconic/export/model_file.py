@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from laconic import __version__
@@ -264,6 +265,11 @@ def _decision_of(model: Any) -> DecisionClassifier:
     inner = getattr(model, "decision_", model)
     if isinstance(inner, DecisionClassifier):
         return inner
+    if is_classifier(inner) and hasattr(inner, "schema_") and not hasattr(inner, "predict_proba"):
+        raise ValueError(
+            f"This {type(inner).__name__} gives no probabilities, by which a model file decides; "
+            "fit a loss that has them (logistic, exponential), or pickle it."
+        )
     if not hasattr(inner, "predict_proba") or not hasattr(inner, "schema_"):
         raise ValueError(
             f"A {type(inner).__name__} cannot be written to a model file; only classifiers of this "
