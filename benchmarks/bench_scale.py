@@ -29,7 +29,7 @@ import numpy as np
 
 PIECE = 1_000_000
 N_NUMERIC, N_TEXT = 20, 5
-MODELS = ("WeightedNaiveBayes", "GrayZoneLogisticRegression")
+MODELS = ("WeightedNaiveBayes", "GrayZoneLogisticRegression", "SparseAdditiveClassifier")
 MORE_MODELS = ("MinimaxClassifier", "CqBoostClassifier", "MinCqClassifier")
 """Measured from files and arrays, on the smaller table."""
 
@@ -65,6 +65,8 @@ def model_of(name: str) -> Any:
         return laconic.GrayZoneLogisticRegression(zone=(0.01, 0.2))
     if name == "MinimaxClassifier":  # 5 columns: 3 bins of 25 columns are a profile for each row
         return laconic.MinimaxClassifier(n_bins=6)
+    if name == "SparseAdditiveClassifier":
+        return laconic.SparseAdditiveClassifier(pairs=10, random_state=0)
     return getattr(laconic, name)()
 
 
@@ -127,7 +129,8 @@ def _on_workers(name: str, paths: list[Path], columns: list[str], count: int) ->
         return {
             "wall": wall,
             "cpu": after - before,
-            "peak_mb": max(_peak_mb(), *client.run(_peak_mb).values()),
+            "peak_mb": _peak_mb(),
+            "worker_mb": max(client.run(_peak_mb).values()),
             "passes": rows.n_passes,
         }
 
@@ -153,8 +156,8 @@ def apart(name: str, folder: Path, n_rows: int, way: str) -> dict[str, Any]:
 
 
 HEAD = (
-    "| model | rows | read from | wall s | CPU s | us of CPU a row | peak MB | passes |\n"
-    "|---|---|---|---|---|---|---|---|"
+    "| model | rows | read from | wall s | CPU s | us of CPU a row | peak MB | of a worker "
+    "| passes |\n|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -164,7 +167,8 @@ def line(name: str, folder: Path, rows: int, way: str) -> dict[str, Any]:
     where = f"{way} worker(s)" if way.isdigit() else way
     print(
         f"| {name} | {rows:,} | {where} | {found['wall']:.1f} | {found['cpu']:.1f} | "
-        f"{1e6 * found['cpu'] / rows:.2f} | {found['peak_mb']:.0f} | {found['passes']} |",
+        f"{1e6 * found['cpu'] / rows:.2f} | {found['peak_mb']:.0f} | "
+        f"{found.get('worker_mb', 0.0):.0f} | {found['passes']} |",
         flush=True,
     )
     return found
