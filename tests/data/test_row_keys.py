@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from laconic.data.row_keys import content_keys, row_keys
+from laconic.data import row_keys as row_keys_module
+from laconic.data.row_keys import content_keys, least_of, row_keys, scanned_content_keys
+from laconic.data.source import ArraySource
 from laconic.data.tables.columns import Schema, Table
 
 
@@ -83,6 +85,27 @@ def test_columns_that_differ_have_different_keys_and_copies_have_not():
     y = (tall[:, 0] > 0).astype(np.int64)
     found = content_keys(table(tall[:, [2, 0, 1]]), y)
     np.testing.assert_array_equal(found, content_keys(table(tall), y)[[2, 0, 1]])
+
+
+def test_keys_of_columns_from_many_blocks_are_those_from_memory(monkeypatch):
+    """What is held on the way does not grow with the blocks."""
+    monkeypatch.setattr(row_keys_module, "_MOST_ROWS", 50)
+    monkeypatch.setattr(row_keys_module, "_MOST_HELD", 120)
+    X = np.random.default_rng(4).normal(size=(2_000, 3)).round(1)
+    y = (X[:, 0] > 0).astype(np.int64)
+    source = ArraySource(table(X), y, block_rows=90)
+    most = []
+    kept = row_keys_module.least_rows
+
+    def watched(rows):
+        most.append(rows.n_rows)
+        return kept(rows)
+
+    parts = list(source.map(least_of))
+    monkeypatch.setattr(row_keys_module, "least_rows", watched)
+    found = scanned_content_keys(parts, table(X)[:0])
+    np.testing.assert_array_equal(found, content_keys(table(X), y))
+    assert max(most[:-1]) < 300
 
 
 @pytest.mark.parametrize("useless", [1.0, 0.0, np.nan, "a", None])

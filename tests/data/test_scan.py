@@ -81,6 +81,24 @@ def test_gray_zone_from_files_by_class_weights_and_one_against_rest(frame, folde
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-4)
 
 
+@pytest.mark.parametrize("options", [{}, {"class_weight": "balanced"}, {"fit_intercept": False}])
+def test_five_classes_fitted_jointly_from_a_scan_are_those_in_memory(frame, options):
+    five = np.array(list("abcde"))[np.digitize(frame["amount"], [-1.0, -0.3, 0.3, 1.0])]
+    shown = frame.with_columns(five=five, amount=frame["amount"] + 3 * frame["noise"])
+    X, y, w = shown.select(NUMBERS), shown["five"].to_numpy(), shown["w"].to_numpy()
+    rows = scan(shown, "five", weight="w", features=NUMBERS, block_rows=500)
+    model = GrayZoneLogisticRegression(tol=1e-9, **options).fit(rows)
+    assert model.duality_gap_ <= 1e-9 * model.objective_
+    held = GrayZoneLogisticRegression(tol=1e-9, **options).fit(X, y, sample_weight=w)
+    np.testing.assert_allclose(model.predict_proba(X), held.predict_proba(X), atol=1e-8)
+    assert rows.n_passes <= 16  # survey, class weights, 8 steps or so, 2 last ones, 2 gaps
+    if not options:
+        joint = ConvexRiskClassifier("logistic", multi_class="joint", tol=1e-9).fit(rows)
+        np.testing.assert_allclose(joint.coef_, model.coef_, atol=1e-6)
+    with pytest.raises(TypeError, match="caps of joint classes"):
+        GrayZoneLogisticRegression(zone=0.6).fit(rows)
+
+
 def test_predictions_of_a_scan_come_block_by_block(frame, folder):
     X = frame.drop("label", "w")
     model = WeightedNaiveBayes().fit(X, frame["label"].to_numpy())

@@ -41,7 +41,7 @@ from laconic.core.solution import ScoreLoss, Solution
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource
 from laconic.kernel.form import KernelForm, KernelScore
-from laconic.linear.fit import ScanTask, fit_scanned
+from laconic.linear.fit import ScanTask, fit_scanned, fit_scanned_multinomial
 from laconic.linear.form import LinearScore
 
 _LOG_ODDS_PER_SCORE = {"logistic": 1.0, "gray_zone": 1.0, "exponential": 2.0}
@@ -198,13 +198,16 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
 
     def _fit_scanned(self, training: ScannedTraining, loss: Any) -> list[Solution]:
         n_classes, width = len(self.classes_), len(training.table.names)
-        self._refuse_scan(not self._is_joint(n_classes), ' with classes fitted jointly (not "ovr")')
         positives = [1] if n_classes == 2 else list(range(n_classes))
         task = ScanTask(
             training.recoded("numbers", numbers_of), width, np.ones(n_classes), float(self.C),
             bool(self.fit_intercept), float(self.tol), int(self.max_iter),
         )  # fmt: skip
-        fit = fit_scanned(task, loss, positives, self._start(width, len(positives)))
+        start = self._start(width, len(positives))
+        if self._is_joint(n_classes):
+            fit = fit_scanned_multinomial(task, start)
+        else:
+            fit = fit_scanned(task, loss, positives, start)
         found = [one.warn_if_short(type(self).__name__) for one in fit.solutions]
         self._store_linear(found, loss)
         return found

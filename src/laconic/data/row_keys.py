@@ -21,6 +21,8 @@ from laconic.data.tables.columns import Table
 
 _MOST_ROWS = 4_096
 """Distinct rows that tell the columns of an array apart; more would only take longer."""
+_MOST_HELD = 8 * _MOST_ROWS
+"""Rows of a scan that are held before those that cannot be among them are dropped."""
 _ALIKE, _NOTHING = np.uint64(0), np.uint64(2**64 - 1)
 """Keys of columns that are not yet told apart, and of one that says nothing."""
 
@@ -113,11 +115,25 @@ def least_of(block: Any) -> tuple[list[NDArray[Any]], Ints]:
 
 
 def scanned_content_keys(parts: Iterable[tuple[list[NDArray[Any]], Ints]], table: Table) -> Keys:
-    """:func:`content_keys` of a scan with the columns of ``table``, from its :func:`least_of`."""
-    columns, classes = zip(*parts, strict=True)
-    stacked = [np.concatenate([own[j] for own in columns]) for j in range(len(table.names))]
-    whole = Table(table.names, table.kinds, table.categories, stacked)
-    return content_keys(whole, np.concatenate(classes))
+    """:func:`content_keys` of a scan with the columns of ``table``, from its :func:`least_of`.
+
+    What can no longer stand for all is dropped on the way: what is held does not grow with blocks.
+    """
+
+    def stacked(held: list[tuple[list[NDArray[Any]], Ints]]) -> tuple[Table, Ints]:
+        columns, classes = zip(*held, strict=True)
+        cells = [np.concatenate([own[j] for own in columns]) for j in range(len(table.names))]
+        whole = Table(table.names, table.kinds, table.categories, cells)
+        return whole, np.concatenate(classes)
+
+    held: list[tuple[list[NDArray[Any]], Ints]] = []
+    for part in parts:
+        held.append(part)
+        if sum(len(y) for _, y in held) > _MOST_HELD:
+            whole, y = stacked(held)
+            some = least_rows(whole)
+            held = [([whole[some].column(j) for j in range(len(table.names))], y[some])]
+    return content_keys(*stacked(held))
 
 
 def _totals(table: Table, columns: Keys) -> Keys:

@@ -39,6 +39,7 @@ from laconic.linear.fit import (
     fit_multinomial,
     fit_one_vs_rest,
     fit_scanned,
+    fit_scanned_multinomial,
     joint,
     stacked,
 )
@@ -367,8 +368,10 @@ class GrayZoneLogisticRegression(GrayZoneScores):
     def _fit_scanned(self, rows: ScannedTraining, previous: Floats | None) -> Fit:
         n_classes = len(self.classes_)
         self._refuse_scan(self.solver in ("auto", "newton"), f"(solver={self.solver!r})")
+        joint = n_classes > 2 and self._joint()
+        caps = multinomial_loss(self.zone, n_classes).caps if joint else ()
         self._refuse_scan(
-            n_classes == 2 or not self._joint(), ' with classes fitted jointly (not "ovr")'
+            all(cap >= 1.0 for cap in caps), ' with caps of joint classes (not "ovr")'
         )
         source = rows.recoded("numbers", numbers)
         totals = source.sum(partial(_class_totals, n_classes=n_classes))
@@ -382,7 +385,10 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         if n_classes == 2:
             loss = self._set_threshold(binary_loss(self.zone))
             return fit_scanned(task, loss, [1], _usable(previous, 1, rows.table))
+        self._refuse_threshold()
         start = _usable(previous, n_classes, rows.table)
+        if joint:
+            return fit_scanned_multinomial(task, start)
         return fit_scanned(task, pair_loss(self.zone), range(n_classes), start)
 
     def task(self, rows: Training) -> Task:

@@ -243,6 +243,23 @@ def fit_scanned(
     )
 
 
+def fit_scanned_multinomial(task: ScanTask, start: Floats | None = None) -> Fit:
+    """All classes jointly, by plain likelihood, on rows read block by block."""
+    from laconic.linear.solvers.scan_multinomial import ClassRows, solve_scanned_multinomial
+
+    width = task.n_columns * len(task.factors)
+    if width > 2 * WIDEST_DENSE:
+        raise ValueError(
+            f"The joint multinomial of a scan takes at most {2 * WIDEST_DENSE} coefficients (here "
+            f"{width}); use multi_class='ovr'."
+        )
+    rows = ClassRows(task.source, task.C * task.factors, task.n_columns, task.fit_intercept)
+    found = solve_scanned_multinomial(rows, tol=task.tol, max_iter=task.max_iter, start=start)
+    coef, intercept = found.point[:, :-1].copy(), found.point[:, -1].copy()
+    n_iter = np.array([max(found.n_iter, 1)])
+    return Fit(coef, intercept, found.value, found.gap, n_iter, None, None, (found,))
+
+
 def stacked(coef: Floats, intercept: Floats | Sequence[float]) -> Floats:
     """(w, b) rows, as the solvers take their start."""
     return np.asarray(np.c_[coef, np.asarray(intercept)])

@@ -193,7 +193,7 @@ class _Newton:
             pass
         if not self.fit_intercept:
             table[:, -1] = 0.0
-        slope = _plain_slope(F[index], self.y[index])
+        slope = plain_slope(F[index], self.y[index])
         return (slope[:, :, None] * table[:, None, :]).reshape(
             len(index), self.n_classes * self.width
         )
@@ -229,7 +229,7 @@ class _Newton:
 
     def _model(self, place: _Place) -> tuple[Floats, Floats]:
         natural = self.weight * (place.height > 0)
-        G = self._transposed(_plain_slope(place.F, self.y) * natural[:, None])
+        G = self._transposed(plain_slope(place.F, self.y) * natural[:, None])
         G[:, :-1] += place.W[:, :-1]
         H = self._hessian(place)
         K, width = self.n_classes, self.width
@@ -258,7 +258,7 @@ class _Newton:
         return kink_step(H, linear, rows, place.height[index], ceiling, ceiling * theta)
 
     def _crossed(self, place: _Place, dF: Floats, known: Ints) -> Ints:
-        change = (_plain_slope(place.F, self.y) * dF).sum(axis=1)
+        change = (plain_slope(place.F, self.y) * dF).sum(axis=1)
         crosses = ((place.height > 0) != (place.height + change > 0)) & self.kinked
         crosses[known] = False
         found = np.flatnonzero(crosses)
@@ -273,7 +273,7 @@ class _Newton:
 
         def at(length: float) -> tuple[float, float, _Place]:
             there = self._at(place.W + length * p, place.F + length * dF)
-            slopes = _plain_slope(there.F, self.y) * (self.weight * there.share)[:, None]
+            slopes = plain_slope(there.F, self.y) * (self.weight * there.share)[:, None]
             tilt = float((slopes * dF).sum() + (there.W[:, :-1] * p[:, :-1]).sum())
             return there.value, tilt, there
 
@@ -293,7 +293,7 @@ class _Newton:
         flow[rows, self.y] = 0.0
         total = np.zeros((self.n_classes, self.n_classes))
         np.add.at(total, self.y, flow)
-        shrink = _balance(total) if self.fit_intercept else np.ones_like(total)
+        shrink = balanced_flow(total) if self.fit_intercept else np.ones_like(total)
         moved = P * shrink[self.y]
         moved[rows, self.y] = 0.0
         moved[rows, self.y] = 1.0 - moved.sum(axis=1)
@@ -314,7 +314,7 @@ class _WideNewton(_Newton):
 
     def _advance(self, place: _Place) -> tuple[_Place, float]:
         P = softmax(place.F, axis=1)
-        G = self._transposed(_plain_slope(place.F, self.y) * self.weight[:, None])
+        G = self._transposed(plain_slope(place.F, self.y) * self.weight[:, None])
         G[:, :-1] += place.W[:, :-1]
         bend = P * (1.0 - P) * self.weight[:, None]
         diagonal = self._squares(bend)
@@ -353,13 +353,13 @@ class _WideNewton(_Newton):
         return out
 
 
-def _plain_slope(F: Floats, y: Ints) -> Floats:
+def plain_slope(F: Floats, y: Ints) -> Floats:
     slope: Floats = softmax(F, axis=1)
     slope[np.arange(len(y)), y] -= 1.0
     return slope
 
 
-def _balance(flow: Floats) -> Floats:
+def balanced_flow(flow: Floats) -> Floats:
     """Factors in [0, 1] on flow[j, k] that make every row sum equal its column sum.
 
     Scaling flow[j, k] by d_j / d_k (Osborne's balancing) and then all by one number. Where a class
