@@ -138,3 +138,13 @@ def test_a_row_beyond_all_numbers_is_refused_without_a_warning():
         warnings.simplefilter("error")
         with pytest.raises(ValueError, match="row 1 are too large"):
             form.proba(rows)
+
+
+def test_a_duality_gap_bounds_no_error_rate():
+    """psi^-1 of the gap once stood as a bound of the excess risk, which one hinge fit in twelve
+    broke: the theorem compares with the best of all functions, not of the penalised family."""
+    X, y = make_blobs(200, 5, centers=2, random_state=0)
+    for loss in ("hinge", "logistic", "squared"):
+        model = laconic.ConvexRiskClassifier(loss).fit(X, y)
+        assert not [name for name in dir(model) if "excess" in name]
+        assert "excess" not in str(vars(model)).lower()
