@@ -13,6 +13,7 @@ from laconic.choose.tuning import (
     CARD_GAP,
     CARD_SECONDS,
     LANDMARKS,
+    MANY_LEVELS,
     MOST_KERNEL_ROWS,
     MOST_RULES_ROWS,
     TREES,
@@ -145,8 +146,9 @@ def auto_candidates(
     n_jobs: int | None,
     n_rows: int = 0,
     known: Known | None = None,
+    most_levels: int = 0,
 ) -> list[Candidate]:
-    """Every family that reads a table as it comes."""
+    """Every family that reads a table as it comes; ``most_levels`` are those of one column."""
     known = known or Known()
     both, pairs = ("monotone", "forbid"), ("forbid",)
     landmarks = LANDMARKS if n_rows > MOST_KERNEL_ROWS else None
@@ -167,6 +169,12 @@ def auto_candidates(
             keeps=both,
         ),
         Candidate("logistic", PlainLogisticRegression(), keeps=pairs),
+        Candidate(
+            "levels",
+            PlainLogisticRegression(levels="all", tol=1e-6),
+            by_default=most_levels >= MANY_LEVELS and len(costs) == 2,
+            keeps=pairs,
+        ),
         Candidate(
             "rules",
             SparseRulesClassifier(random_state=seed, **known.settings("forbid")),

@@ -98,11 +98,12 @@ class LaconicClassifier(TableClassifier):
         Other costs that the same model will decide under: ``scenarios_`` tells what its decisions
         cost under each, ``predict(X, scenario=...)`` takes them. The choice is made at ``costs``.
     candidates : "auto", list of str or dict, default="auto"
-        "auto" compares "additive", "logistic", "rules" (up to 5,000 rows), "kernel",
-        "scorecard-built" and, with ``prior_bounds``, "minimax". A list names some of these and of
-        "additive-single" (no pairs), "bayes", "scorecard", "gray-zone" (two classes), "votes",
-        "bayes-built" and "forest-votes", tried in the order given, and may hold "auto" and your own
-        models, ``["auto", ("mine", model)]``; a dict from name to classifier brings others only.
+        "auto" compares "additive", "logistic", "levels" (two classes, where a column has 50 or
+        more), "rules" (up to 5,000 rows), "kernel", "scorecard-built" and, with ``prior_bounds``,
+        "minimax". A list names some of these and of "additive-single" (no pairs), "bayes",
+        "scorecard", "gray-zone" (two classes), "votes", "bayes-built" and "forest-votes", tried in
+        the order given, and may hold "auto" and your own models, ``["auto", ("mine", model)]``; a
+        dict from name to classifier brings others only.
     readable : bool, default=True
         False keeps the committee itself: no form, no SQL, no model file.
     max_size : int, default=300
@@ -512,7 +513,8 @@ class LaconicClassifier(TableClassifier):
 
     def _auto(self, condition: OperatingCondition, seed: int, n_rows: int) -> list[Candidate]:
         given = condition.costs, self.prior_bounds, seed, self.n_jobs, n_rows
-        return auto_candidates(*given, self._known())
+        most_levels = max((len(own or ()) for own in self.schema_.categories), default=0)
+        return auto_candidates(*given, self._known(), most_levels)
 
     def _known(self) -> Known:
         signs, turned = self.monotone or {}, self.positive_ == self.classes_[0]

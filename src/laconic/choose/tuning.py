@@ -41,6 +41,10 @@ LANDMARKS = 300
 MOST_KERNEL_ROWS = 4_000
 """Rows up to which the kernel candidate uses all of them: beyond, its time grows with the cube."""
 
+MANY_LEVELS = 50
+"""Levels of a column from which on all of them are weighed as random effects beside the other
+candidates: fewer have rows enough to be told apart one by one. By convention."""
+
 MOST_RULES_ROWS = 5_000
 """Rows up to which rules are compared unasked: beyond, smooth shapes were always better."""
 

@@ -36,7 +36,8 @@ class LinearColumn:
     A number: itself, or ``(x - centre) / scale`` when standardised; a missing cell counts as
     ``centre``, plus an indicator where the training column had missing cells. A category: one
     indicator for each of ``levels``, one for all rarer texts where the training column had some
-    (texts never seen are read as such), one for missing cells where it had some.
+    (texts never seen are read as such), one for missing cells where it had some. An indicator is
+    ``spread`` and not one when standardised: the effects that a penalty expects are as large.
     """
 
     name: str
@@ -46,6 +47,7 @@ class LinearColumn:
     levels: tuple[str, ...] = ()
     has_rare: bool = False
     has_missing: bool = False
+    spread: float = 1.0
 
     @property
     def width(self) -> int:
@@ -82,7 +84,7 @@ class LinearColumn:
                 place[self.axis.missing] = self.width - 1
             own = place[slot]
             rows = np.flatnonzero(own >= 0)
-            return rows, own[rows], np.ones(len(rows))
+            return rows, own[rows], np.full(len(rows), self.spread if standard else 1.0)
         values = table.column(j)
         gone = np.isnan(values)
         out = np.where(gone, self.centre, values)
@@ -97,13 +99,18 @@ class LinearColumn:
         return np.concatenate([every, lost]), places, np.concatenate([out, np.ones(len(lost))])
 
 
-def linear_columns(table: Table, weight: Floats) -> tuple[LinearColumn, ...]:
-    """Centres (weighted means), scales (weighted deviations) and levels of every column."""
+def linear_columns(
+    table: Table, weight: Floats, least: float = LEAST_LEVEL_WEIGHT
+) -> tuple[LinearColumn, ...]:
+    """Centres (weighted means), scales (weighted deviations) and levels of every column.
+
+    Levels that weigh less than ``least`` share one indicator.
+    """
     found = []
     for j, (name, kind) in enumerate(zip(table.names, table.kinds, strict=True)):
         values = table.column(j)
         if kind == "categorical":
-            found.append(_categorical(name, values, table.categories[j] or (), weight))
+            found.append(_categorical(name, values, table.categories[j] or (), weight, least))
             continue
         seen = ~np.isnan(values)
         centre, scale = _centre_and_scale(values[seen], weight[seen])
@@ -113,12 +120,12 @@ def linear_columns(table: Table, weight: Floats) -> tuple[LinearColumn, ...]:
 
 
 def _categorical(
-    name: str, codes: NDArray[Any], categories: Sequence[str], weight: Floats
+    name: str, codes: NDArray[Any], categories: Sequence[str], weight: Floats, least: float
 ) -> LinearColumn:
     seen = codes >= 0
     total = np.bincount(codes[seen], weight[seen], len(categories))
     # the sum of a level's weights depends on the order of the rows, up to rounding
-    often = total >= LEAST_LEVEL_WEIGHT * (1.0 - 1e-9)
+    often = (total >= least * (1.0 - 1e-9)) & (total > 0.0)
     levels = tuple(text for text, kept in zip(categories, often, strict=True) if kept)
     # without any level of its own the column would be one indicator of rows that are not missing
     rare = bool(levels) and bool((~often[np.unique(codes[seen])]).any())
@@ -175,7 +182,9 @@ def in_own_units(
     coef, intercept = coef.copy(), intercept.copy()
     start = 0
     for column in columns:
-        if column.kind != "categorical":
+        if column.kind == "categorical":
+            coef[:, start : start + column.width] *= column.spread
+        else:
             coef[:, start] /= column.scale
             intercept -= coef[:, start] * column.centre
         start += column.width
@@ -202,7 +211,7 @@ def design_form(
         if column.kind == "categorical":
             n_levels = len(column.levels)
             rare = own[n_levels : n_levels + 1] if column.has_rare else silent
-            values = np.concatenate([own[:n_levels], rare, missing])
+            values = np.concatenate([own[:n_levels], rare, missing]) * column.spread
             terms.append(SlotTerm((column.name,), (column.axis,), values))
         else:
             with np.errstate(over="ignore"):

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from laconic.core.contract import Interval, Training, fit_context
+from laconic._typing import Floats
+from laconic.core.contract import Interval, StrOptions, Training, fit_context
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
 from laconic.core.links import Link
 from laconic.linear.design import design, design_form, in_own_units, linear_columns
+from laconic.linear.effects import spread_columns
 from laconic.linear.fit import Fit, Task, fit_binary, fit_multinomial, stacked
 
 
@@ -23,13 +25,17 @@ class PlainLogisticRegression(FormPrediction):
 
     and the multinomial likelihood for more than two classes, where x holds the numbers in units
     of their deviation and the indicators. Levels that weigh less than five rows share one
-    coefficient, and so do texts that were never seen. It is the baseline of every comparison in
-    the library.
+    coefficient, and so do texts that were never seen; or every level has its own, as a random
+    effect whose spread the rows choose (:mod:`laconic.linear.effects`). It is the baseline of every
+    comparison in the library.
 
     Parameters
     ----------
     C : float, default=1.0
         Inverse strength of the quadratic penalty.
+    levels : {"common", "all"}, default="common"
+        "all": every level has a coefficient. Those of a column of ten or more are random effects
+        with a common spread, found by marginal likelihood. Two classes.
     max_iter : int, default=100
         Newton iterations allowed.
     tol : float, default=1e-10
@@ -66,12 +72,16 @@ class PlainLogisticRegression(FormPrediction):
 
     _parameter_constraints: dict[str, list[Any]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
+        "levels": [StrOptions({"common", "all"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(self, C: float = 1.0, *, max_iter: int = 100, tol: float = 1e-10) -> None:
+    def __init__(
+        self, C: float = 1.0, *, levels: str = "common", max_iter: int = 100, tol: float = 1e-10
+    ) -> None:
         self.C = C
+        self.levels = levels
         self.max_iter = max_iter
         self.tol = tol
 
@@ -79,8 +89,11 @@ class PlainLogisticRegression(FormPrediction):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> PlainLogisticRegression:
         """Fit the coefficients."""
         rows = self._read_training(X, y, sample_weight)
-        self.columns_ = linear_columns(rows.table, rows.weight)
-        fit = self._weigh(rows)
+        if self.levels == "common":
+            self.columns_ = linear_columns(rows.table, rows.weight)
+            fit = self._weigh(rows)
+        else:
+            fit = self._spread(rows)
         for solution in fit.solutions:
             solution.warn_if_short(type(self).__name__, "raise max_iter or tol, or lower C")
         self.objective_, self.duality_gap_ = float(fit.objective), float(fit.gap)
@@ -93,16 +106,35 @@ class PlainLogisticRegression(FormPrediction):
         self.form_ = design_form(self.columns_, coef, fit.intercept, self.classes_, link)
         return self
 
-    def _weigh(self, rows: Training) -> Fit:
-        matrix = design(self.columns_, rows.table)
+    def _spread(self, rows: Training) -> Fit:
+        """Every level weighed, those of many levels by a spread of their own."""
+        if len(self.classes_) > 2:
+            raise ValueError(
+                f'levels="all" is for two classes and y has {len(self.classes_)}; leave it at '
+                '"common".'
+            )
+        every = linear_columns(rows.table, rows.weight, 0.0)
+
+        def solve(matrix: Any, start: Floats | None) -> Floats:
+            fit = fit_binary(self._task(matrix, rows, 1e-4), TruncatedLogistic(), start)
+            return np.asarray(stacked(fit.coef, fit.intercept)[0])
+
+        given = rows.table, float(self.C) * rows.weight
+        self.columns_, start = spread_columns(every, *given, solve)
+        return self._weigh(rows, start)
+
+    def _task(self, matrix: Any, rows: Training, tol: float) -> Task:
         if not matrix.shape[1]:
             matrix = np.zeros((rows.n_rows, 1))  # nothing but the intercept is left
-        task = Task(
-            matrix, rows.y, rows.weight, float(self.C), True, "auto", float(self.tol),
-            int(self.max_iter),
-        )  # fmt: skip
+        given = matrix, rows.y, rows.weight, float(self.C), True, "auto", tol
+        return Task(*given, int(self.max_iter))
+
+    def _weigh(self, rows: Training, start: Floats | None = None) -> Fit:
+        matrix = design(self.columns_, rows.table)
+        task = self._task(matrix, rows, float(self.tol))
+        matrix = task.X
         if len(self.classes_) == 2:
-            return _once_more(task, fit_binary(task, TruncatedLogistic()))
+            return _once_more(task, fit_binary(task, TruncatedLogistic(), start))
         # the best intercepts without any column: rows of tiny weight hardly move them
         start = np.zeros((len(self.classes_), matrix.shape[1] + 1))
         share = np.bincount(rows.y, rows.weight / rows.weight.max())

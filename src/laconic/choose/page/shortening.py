@@ -102,8 +102,11 @@ class Shortening:
 
     def _mass(self, part: Part) -> Floats:
         """Mass of the entries of a part."""
-        at = self.starts[part.term] + part.slots
-        return np.asarray(part.basis().T @ self.mass[at, part.score])
+        mass = self.mass[self.starts[part.term] + part.slots, part.score]
+        if part.kind in ("levels", "apart"):
+            own = part.places >= 0  # thousands of levels need no matrix
+            return np.asarray(np.bincount(part.places[own], mass[own], len(part.values)), float)
+        return np.asarray(part.basis().T @ mass)
 
     def _path(self, part: Part) -> Path:
         if part.kind in ("line", "tree"):
