@@ -15,7 +15,10 @@ import zstandard
 
 from laconic.cli import main
 from laconic.data.demo import make_payments
+from laconic.data.reading.asked import Asked
+from laconic.data.tables.text import TextFormat
 from laconic.export.model_file import load
+from laconic.job.rows import read_rows
 
 FRAUD = "--target label --positive fraud"
 
@@ -50,7 +53,13 @@ def test_demo_writes_a_model_and_a_report(tmp_path):
     done = run("demo", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert "positive class: fraud" in done.stdout
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"model.json", "report.html"}
+    names = {"model.json", "report.html", "payments.csv"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == names
+    rows = read_rows(tmp_path / "out" / "payments.csv", "label", TextFormat(), Asked())
+    table, label = make_payments()
+    assert rows.label.tolist() == label.tolist()
+    for j in range(len(table.names)):
+        np.testing.assert_array_equal(rows.table.column(j), table.column(j))
 
 
 def test_fit_then_predict_agree_with_python(tmp_path, payments_csv, capsys):

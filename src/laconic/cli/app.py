@@ -190,8 +190,11 @@ def options(
 def demo(
     out: OutOption = Path("laconic-demo"), seed: SeedOption = 0, language: LanguageOption = "en"
 ) -> None:
-    """Fit a model on generated card payments, few of them fraud, and write its report."""
-    from laconic.data.demo import DEMO_COSTS, make_payments
+    """Fit a model on generated card payments, few of them fraud, and write its report.
+
+    The table is written too, as DIR/payments.csv, to try the other commands on.
+    """
+    from laconic.data.demo import DEMO_COSTS, make_payments, write_payments
     from laconic.data.tables.spoken import Numbers
     from laconic.job.rows import JobRows
     from laconic.job.table import JobOptions
@@ -206,6 +209,8 @@ def demo(
     )
     title = screen_line(language, "title")
     _fit_and_write(JobRows(payments, label), options, out, title, as_json=False)
+    write_payments(out / "payments.csv", payments, label)
+    console().print(screen_line(language, "table", path=out / "payments.csv"), markup=False)
 
 
 @app.command()

@@ -212,6 +212,7 @@ _SAID = {
         "wrote": "wrote {model} and {report}",
         "payments": "[bold]{rows} card payments[/bold], {share} of them fraud. A false alarm "
         "costs {fp:g}, a missed fraud {fn:g}.",
+        "table": "the payments are in {path}",
         "title": "Card payments",
     },
     "fr": {
@@ -220,6 +221,7 @@ _SAID = {
         "wrote": "\u00e9crits : {model} et {report}",
         "payments": "[bold]{rows} paiements par carte[/bold], dont {share} de fraudes. Une "
         "fausse alerte co\u00fbte {fp:g}, une fraude manqu\u00e9e {fn:g}.",
+        "table": "les paiements sont dans {path}",
         "title": "Paiements par carte",
     },
 }

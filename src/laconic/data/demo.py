@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,3 +59,18 @@ def make_payments(n_rows: int = 8_000, *, random_state: int = 0) -> tuple[Table,
         "postcode digit": postcode,
     }
     return Schema.learn(columns).table, label
+
+
+def write_payments(path: Path, payments: Table, label: NDArray[np.str_]) -> None:
+    """The table as a CSV file, its classes in a last column ``label``."""
+    columns = [
+        [f"{cell:.10g}" if cell == cell else "" for cell in payments.column(j)]
+        if texts is None
+        else [texts[code] for code in payments.column(j)]
+        for j, texts in enumerate(payments.categories)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([*payments.names, "label"])
+        writer.writerows(zip(*columns, label.tolist(), strict=True))
