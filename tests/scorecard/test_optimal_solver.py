@@ -11,7 +11,13 @@ from scipy.special import expit
 
 from laconic.core.progress import Deadline, Step, listening
 from laconic.scorecard import branching, solver
-from laconic.scorecard._numba import cells_of, codes_of, fit_multiplier, relax_cells
+from laconic.scorecard._numba import (
+    cells_of,
+    codes_of,
+    fit_multiplier,
+    newton_step,
+    relax_cells,
+)
 from laconic.scorecard.costs import CardCosts
 from laconic.scorecard.limits import Rule, limited
 from laconic.scorecard.problem import CardProblem, patterns, with_prior
@@ -94,6 +100,16 @@ def test_multiplier_and_offset_are_the_best(seed):
     found = fit_multiplier(s, c1, c0, 0.05 + seed)
     assert found[0] == pytest.approx(other.fun, abs=1e-8)
     assert 0 <= found[1] <= 0.05 + seed
+
+
+def test_newton_step_of_items_that_add_up_to_a_constant():
+    draw = np.random.default_rng(0)
+    root, g = draw.normal(size=(5, 5)), draw.normal(size=5)
+    whole = root @ root.T
+    np.testing.assert_allclose(newton_step(whole, g), -np.linalg.solve(whole, g))
+    flat = np.ones((4, 4)) + np.diag([0.0, 1.0, 2.0, 0.0])  # the last is the first once more
+    step = newton_step(flat, flat @ np.array([1.0, 2.0, 3.0, 0.0]))
+    np.testing.assert_allclose(step, [-1.0, -2.0, -3.0, 0.0], atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))

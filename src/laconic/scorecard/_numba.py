@@ -118,6 +118,35 @@ def cells_of(code: Ints, pos: Floats, neg: Floats, k: int) -> tuple[Floats, Floa
 
 
 @njit(cache=True)
+def newton_step(H: Floats, g: Floats) -> Floats:
+    """-H^-1 g by Cholesky; a direction without curvature of its own is left as it is.
+
+    Items may add up to a constant (all categories of a column): then H is singular but for the
+    walls, and these vanish on the way.
+    """
+    d = len(g)
+    L, x = np.zeros((d, d)), np.empty(d)
+    for j in range(d):
+        for i in range(j, d):
+            left = H[i, j]
+            for m in range(j):
+                left -= L[i, m] * L[j, m]
+            if i == j:
+                L[j, j] = np.sqrt(left) if left > 1e-13 * H[j, j] else np.inf
+            else:
+                L[i, j] = left / L[j, j]
+        x[j] = -g[j]
+        for m in range(j):
+            x[j] -= L[j, m] * x[m]
+        x[j] /= L[j, j]
+    for j in range(d - 1, -1, -1):
+        for m in range(j + 1, d):
+            x[j] -= L[m, j] * x[m]
+        x[j] /= L[j, j]
+    return x
+
+
+@njit(cache=True)
 def cone_bound(
     value: float,
     theta: Floats,
@@ -187,8 +216,6 @@ def relax_cells(
         slopes_at(f, c1, c0, slope, bend)
         grad[:] = D @ slope
         H[:] = (D * bend) @ D.T
-        for r in range(d):
-            H[r, r] += 1e-13
         wall_g[:] = 0.0
         wall_H[:] = 0.0
         a = theta[1]
@@ -205,7 +232,7 @@ def relax_cells(
             cross = -(under**2) * lower[j] - over**2 * upper[j]
             wall_H[1, m + 2] += cross
             wall_H[m + 2, 1] += cross
-        step = np.linalg.solve(H + mu * wall_H, -(grad + mu * wall_g))
+        step = newton_step(H + mu * wall_H, grad + mu * wall_g)
         decrement = -(step @ (grad + mu * wall_g))
         if decrement < 0.5 * mu * n_walls:
             b = best_offset(f - theta[0], c1, c0, theta[0], slope, bend)
@@ -219,7 +246,7 @@ def relax_cells(
             mu *= 0.2 if decrement < 0.1 * mu * n_walls else 0.5
             if mu * n_walls < 1e-14:
                 break
-            step = np.linalg.solve(H + mu * wall_H, -(grad + mu * wall_g))
+            step = newton_step(H + mu * wall_H, grad + mu * wall_g)
         # the longest step that stays inside
         t = 1.0
         t = min(t, -0.95 * a / step[1] if step[1] < 0 else t)
