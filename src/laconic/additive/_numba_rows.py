@@ -126,6 +126,21 @@ def take_rows(store: NDArray[Any], which: Ints, kept: Ints, out: NDArray[Any]) -
             out[k, i] = line[kept[i]]
 
 
+@njit(cache=True, nogil=True)
+def on_coarse_axis(
+    slots: Slots, part: Fractions, index: Slots, base: Fractions, step: Fractions,
+    coarse: Slots, fraction: Fractions,
+) -> bool:  # fmt: skip
+    """Coarse slot and fraction of every row; returns whether a fraction is not zero."""
+    between = False
+    for i in range(slots.shape[0]):
+        k = slots[i]
+        coarse[i] = index[k]
+        fraction[i] = base[k] + step[k] * part[i]
+        between = between or fraction[i] != np.float32(0.0)
+    return between
+
+
 # Sums over rows, slot by slot.
 
 

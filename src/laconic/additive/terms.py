@@ -286,11 +286,16 @@ class CoarseRows:
 
     def _column(self, j: int) -> tuple[NDArray[np.uint8], NDArray[np.float32] | None]:
         """Coarse slot and interpolation fraction of every row; None when all are on knots."""
-        axis, slot = self._coarse[j], self._rows.index[j]
-        part, row = axis.base[slot], self._rows.fraction_row[j]
-        if row >= 0:
-            part += axis.step[slot] * self._rows.fraction[row]
-        return axis.index[slot], part if part.any() else None
+        from laconic.additive._numba_rows import on_coarse_axis
+
+        axis, slot, row = self._coarse[j], self._rows.index[j], self._rows.fraction_row[j]
+        if row < 0:
+            part = axis.base[slot]
+            return axis.index[slot], part if part.any() else None
+        coarse, part = np.empty_like(slot), np.empty(len(slot), dtype=np.float32)
+        read = axis.index, axis.base, axis.step
+        between = on_coarse_axis(slot, self._rows.fraction[row], *read, coarse, part)
+        return coarse, part if between else None
 
 
 def pack(terms: Sequence[Term]) -> Terms:
