@@ -9,6 +9,7 @@ largest memory of a process. With workers, the CPU seconds are those of all proc
     python -m benchmarks.bench_scale 20000000           the same for 2 and 20 million
     python -m benchmarks.bench_scale growth 20000000    files only: CPU seconds a row, 1 : 10
     python -m benchmarks.bench_scale workers 20000000   one worker against two, nothing else
+    python -m benchmarks.bench_scale block              passes of the additive model, one block
 
 The last one needs two cores that nothing else uses; it takes about six minutes.
 """
@@ -213,6 +214,54 @@ def workers(folder: Path, n_rows: int) -> None:
     print("\n" + "\n".join(said))
 
 
+def block(folder: Path, n_rows: int) -> None:
+    """CPU microseconds a row of the passes of the additive model over one block."""
+    import polars as pl
+
+    from laconic.additive.large.passes import Layout, PassPoint, RowGap, SlopeSums
+    from laconic.additive.terms import pair_terms, single_terms
+    from laconic.core.gray_zone import TruncatedLogistic
+    from laconic.data.row_keys import least_rows
+    from laconic.data.source import BLOCK_ROWS, Block
+    from laconic.data.tables.axes import KnotRule, encode, learn_axes
+    from laconic.data.tables.columns import Schema
+    from laconic.data.value_tables import block_tables
+
+    frame = pl.read_parquet(folder / "rows-0000.parquet", n_rows=BLOCK_ROWS)
+    table, y = Schema.learn(frame.drop("label")).table, frame["label"].to_numpy().astype(np.int64)
+    weight = np.ones(len(y))
+    axes = learn_axes(table, weight, KnotRule(32))
+    rows = encode(table, axes)
+    singles = single_terms(rows, weight)
+    pairs = [(2 * k, 2 * k + 1) for k in range(10)]
+    layout = Layout.of(singles.extended(pair_terms(singles, pairs, weight)))
+    own = Block(0, 0, len(y), (rows.index, rows.fraction, rows.fraction_row), y, weight)
+    values = 0.1 * np.random.default_rng(0).normal(size=(1, int(layout.place[-1])))
+    point = PassPoint(layout, values, np.zeros(1), TruncatedLogistic(), 2, 1.0, 0.0)
+    sizes = [
+        len(texts or ()) if kind == "categorical" else None
+        for kind, texts in zip(table.kinds, table.categories, strict=True)
+    ]
+    passes = {
+        "keys of columns": lambda: least_rows(table),
+        "values by class": lambda: block_tables(table, y, weight, sizes, 2, 2**15),
+        "encoding": lambda: encode(table, axes),
+        "slopes": lambda: SlopeSums(point)(own),
+        "slopes, classes and curvatures": lambda: SlopeSums(point, whole=True)(own),
+        "gap of the rows": lambda: RowGap(point, 1e-3, np.array([0.5, 0.5]))(own),
+    }
+    print(f"{layout.place[-1]} slots, {rows.nbytes / len(y):.0f} bytes a row")
+    print("| pass over one block | us of CPU a row |\n|---|---|")
+    for name, run in passes.items():
+        run()
+        spent = []
+        for _ in range(3):
+            start = time.process_time()
+            run()
+            spent.append(time.process_time() - start)
+        print(f"| {name} | {1e6 * min(spent) / len(y):.2f} |", flush=True)
+
+
 def main(n_rows: int = 2_000_000, task: Any = report) -> None:
     folder = os.environ.get("LACONIC_SCALE")
     with tempfile.TemporaryDirectory() as made:
@@ -227,6 +276,6 @@ if __name__ == "__main__":
         print(json.dumps(measure(name, folder, int(n_rows), way)))
     else:
         words = sys.argv[1:]
-        tasks = {"growth": growth, "workers": workers}
+        tasks = {"growth": growth, "workers": workers, "block": block}
         chosen = tasks[words.pop(0)] if words and words[0] in tasks else report
         main(*(int(word) for word in words[:1]), task=chosen)

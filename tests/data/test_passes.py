@@ -30,8 +30,8 @@ MODELS = {
     "CqBoost": (lambda: CqBoostClassifier(), MIXED, 4),
     "MinCq": (lambda: MinCqClassifier(), MIXED, 4),
     "decision": (lambda: DecisionClassifier(CqBoostClassifier(), costs=COSTS), MIXED, 5),
-    "additive, held": (lambda: additive(), MIXED, 4),
-    "additive, summed": (lambda: additive(), MIXED, 13),
+    "additive, held": (lambda: additive(), MIXED, 3),
+    "additive, summed": (lambda: additive(), MIXED, 12),
 }
 STEPPING = ("naive Bayes", "gray zone", "logistic risk", "additive, summed")
 

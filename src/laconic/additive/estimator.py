@@ -222,8 +222,8 @@ class SparseAdditiveClassifier(FormPrediction):
     ) -> SparseAdditiveClassifier:
         """Learn axes, terms, penalties, then the certified fit.
 
-        A scan is read twice, and its rows are held as bytes: one for each cell, and four more
-        where the cell lies between two knots.
+        Of more than 50,000 rows a sample is held and all are summed block by block, from a scan by
+        whoever owns the block; ``held_out_proba_`` is then None for a scan.
         """
         training = self._read_training(X, y, sample_weight)
         if training.in_memory:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from laconic._typing import Floats, Ints
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
-from laconic.additive.large.newton import LargeTask
+from laconic.additive.large.newton import LargeTask, shifted
 from laconic.additive.pairs import PairRule, build
 from laconic.additive.scan import EncodedTraining
 from laconic.additive.selection import Choice, FoldPath, Selection, held_out_proba, ratios_below
@@ -164,6 +164,7 @@ def fit_additive(
         # a group penalty grows like the root of the number of rows, its largest like the number
         ratio *= float(np.sqrt(len(task.y) / training.n_given))
         large = LargeTask(task, whole.source, training.n_given, whole.weight)
+        structure = replace(structure, point=shifted(structure, task, whole.classes))
         ratio, structure, solution = _final(settings, large, structure, ratio, stepped)
         masses = [large.masses[term.columns] for term in structure.terms.terms]
     held_out = _held_out_proba(choice, training) if choice.points else None

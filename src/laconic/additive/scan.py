@@ -24,7 +24,7 @@ from laconic.additive import tuning
 from laconic.additive.large.passes import bands, unbanded
 from laconic.additive.terms import slot_grams
 from laconic.core.contract import ScannedTraining, Training
-from laconic.data.row_keys import least_of, number_draws, row_keys, scanned_content_keys
+from laconic.data.row_keys import LeastRows, number_draws, row_keys
 from laconic.data.source import Block, Recoded, Recoding, Source
 from laconic.data.tables.axes import (
     Axis,
@@ -36,7 +36,7 @@ from laconic.data.tables.axes import (
     learn_axes,
 )
 from laconic.data.tables.columns import Table
-from laconic.data.value_tables import NumericTable, column_tables
+from laconic.data.value_tables import NumericTable, block_tables, column_tables, finished, labels
 
 MOST_VALUES = 2**15
 """Distinct numbers of a column of a scan that are kept apart before knots are chosen."""
@@ -72,11 +72,15 @@ class EncodedTraining:
 
 @dataclass(frozen=True)
 class AllRows:
-    """Encoded rows where their blocks are, and the slot products of every column over them."""
+    """Encoded rows where their blocks are, weights of the classes, slot products of columns."""
 
     source: Source
     grams: tuple[Floats, ...]
-    weight: float
+    classes: Floats
+
+    @property
+    def weight(self) -> float:
+        return float(self.classes.sum())
 
 
 def encode_training(rows: Training, rule: KnotRule, seed: int) -> EncodedTraining:
@@ -102,10 +106,9 @@ def _in_order(
 def read_encoded(
     rows: ScannedTraining, n_classes: int, rule: KnotRule, seed: int
 ) -> EncodedTraining:
-    """Three passes over a scan: keys of the columns, the axes, then the rows on them."""
-    column_keys = scanned_content_keys(rows.source.map(least_of), rows.table)
+    """Two passes over a scan: keys of the columns and axes, then the rows on them."""
+    column_keys, given = _columns(rows, n_classes, rule, rows.source)
     columns = np.argsort(column_keys, kind="stable")
-    given = _axes(rows, n_classes, rule, rows.source)
     axes = tuple(given[j] for j in columns)
     n = rows.n_rows
     index = np.empty((len(axes), n), dtype=np.uint8)
@@ -142,20 +145,15 @@ def read_sample(
 ) -> EncodedTraining:
     """A sample of many rows, drawn by their number; the others stay in their blocks, encoded.
 
-    Keys of the columns, axes, then the encoding: three passes over a scan.
+    Keys of the columns and axes, then the encoding: two passes over a scan.
     """
     source, table = rows.source, rows.table
-    keys = (
-        rows.column_keys
-        if isinstance(rows, Training)
-        else scanned_content_keys(source.map(least_of), table)
-    )
+    keys, given = _columns(rows, n_classes, rule, source)
     columns = np.argsort(keys, kind="stable")
-    given = _axes(rows, n_classes, rule, source)
     axes = tuple(given[j] for j in columns)
     recoding = Recoding("additive", _Encoding(columns, axes))
-    first = _FirstPass(recoding, seed, _draw_rate(rows.n_rows))
-    weight, drawn, *products = source.sum(first)
+    first = _FirstPass(recoding, n_classes, seed, _draw_rate(rows.n_rows))
+    classes, drawn, *products = source.sum(first)
     numbers, draws, y, own_weight = (np.concatenate([d[k] for d in drawn]) for k in range(4))
     cells = [np.concatenate([d[4][j] for d in drawn]) for j in range(len(table.names))]
     # exactly as many as are wanted, those with the least draws
@@ -166,7 +164,7 @@ def read_sample(
     own = row_keys(some, seed, keys), y[least], own_weight[least]
     sample = _in_order(names, columns, *own, encoded)
     grams = tuple(unbanded(lines, 0) for lines in products)
-    whole = AllRows(Recoded(source, recoding), grams, float(weight))
+    whole = AllRows(Recoded(source, recoding), grams, classes)
     places = numbers[least][sample.rows]
     return replace(
         sample, rows=places, n_given=rows.n_rows, all_rows=whole, keeps_rows=rows.in_memory
@@ -193,9 +191,10 @@ class _Encoding:
 
 @dataclass(frozen=True)
 class _FirstPass:
-    """Weight of a block, its drawn rows, and the bands of the slot products of every column."""
+    """Class weights of a block, its drawn rows, the bands of the slot products of every column."""
 
     recoding: Recoding
+    n_classes: int
     seed: int
     rate: float
 
@@ -211,19 +210,30 @@ class _FirstPass:
         cells = [table.column(j) for j in range(len(table.names))]
         part = block.start + rows, draws[rows], own.y[rows], own.weight[rows], cells
         grams = slot_grams(EncodedRows(encoding.axes, *own.X), own.weight)
-        return own.weight.sum(), [part], *(bands(gram, 0) for gram in grams)
+        classes = np.bincount(own.y, own.weight, self.n_classes)
+        return classes, [part], *(bands(gram, 0) for gram in grams)
 
 
-def _axes(
+def _columns(
     rows: Training | ScannedTraining, n_classes: int, rule: KnotRule, source: Source
-) -> tuple[Axis, ...]:
+) -> tuple[Keys, tuple[Axis, ...]]:
+    """A key of every column and its axis, in one pass."""
     table = rows.table
     sizes = [
         len(texts or ()) if kind == "categorical" else None
         for kind, texts in zip(table.kinds, table.categories, strict=True)
     ]
+
+    def of_block(block: Block) -> tuple[Any, ...]:
+        tables = block_tables(block.X, *labels(block), sizes, n_classes, MOST_VALUES)
+        return LeastRows.of(block), *tables
+
+    if isinstance(rows, Training):
+        keys, found = rows.column_keys, column_tables(source, sizes, n_classes, MOST_VALUES)
+    else:
+        least, *parts = source.sum(of_block)
+        keys, found = least.keys(), finished(parts)
     axes: list[Axis] = []
-    found = column_tables(source, sizes, n_classes, MOST_VALUES)
     for name, values, texts in zip(table.names, found, table.categories, strict=True):
         if isinstance(values, NumericTable):
             weight, whole = values.weights.sum(axis=1), name in rule.whole
@@ -231,4 +241,4 @@ def _axes(
         else:
             codes = np.arange(len(values) - 1, dtype=np.int32)
             axes.append(category_axis(codes, texts or (), values[:-1].sum(axis=1), rule))
-    return tuple(axes)
+    return keys, tuple(axes)

@@ -10,6 +10,7 @@ dense rows agree, and so do columns that say nothing. Columns of an array have n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from hashlib import blake2b
 from typing import Any
 
@@ -114,26 +115,38 @@ def least_of(block: Any) -> tuple[list[NDArray[Any]], Ints]:
     return [table[some].column(j) for j in range(len(table.names))], y[some]
 
 
+class LeastRows:
+    """Rows of some blocks that may stand for all: what is held does not grow with the blocks."""
+
+    def __init__(self, table: Table, y: Ints) -> None:
+        self.table, self.y = table, y
+
+    @staticmethod
+    def of(block: Any) -> LeastRows:
+        cells, y = least_of(block)
+        table = block.X
+        return LeastRows(Table(table.names, table.kinds, table.categories, cells), y)
+
+    def __add__(self, other: LeastRows) -> LeastRows:
+        names, kinds, texts = self.table.names, self.table.kinds, self.table.categories
+        both = self.table, other.table
+        cells = [np.concatenate([own.column(j) for own in both]) for j in range(len(names))]
+        table, y = Table(names, kinds, texts, cells), np.concatenate([self.y, other.y])
+        if len(y) > _MOST_HELD:
+            some = least_rows(table)
+            table, y = table[some], y[some]
+        return LeastRows(table, y)
+
+    def keys(self) -> Keys:
+        """:func:`content_keys` of all rows."""
+        return content_keys(self.table, self.y)
+
+
 def scanned_content_keys(parts: Iterable[tuple[list[NDArray[Any]], Ints]], table: Table) -> Keys:
-    """:func:`content_keys` of a scan with the columns of ``table``, from its :func:`least_of`.
-
-    What can no longer stand for all is dropped on the way: what is held does not grow with blocks.
-    """
-
-    def stacked(held: list[tuple[list[NDArray[Any]], Ints]]) -> tuple[Table, Ints]:
-        columns, classes = zip(*held, strict=True)
-        cells = [np.concatenate([own[j] for own in columns]) for j in range(len(table.names))]
-        whole = Table(table.names, table.kinds, table.categories, cells)
-        return whole, np.concatenate(classes)
-
-    held: list[tuple[list[NDArray[Any]], Ints]] = []
-    for part in parts:
-        held.append(part)
-        if sum(len(y) for _, y in held) > _MOST_HELD:
-            whole, y = stacked(held)
-            some = least_rows(whole)
-            held = [([whole[some].column(j) for j in range(len(table.names))], y[some])]
-    return content_keys(*stacked(held))
+    """:func:`content_keys` of a scan with the columns of ``table``, from its :func:`least_of`."""
+    columns = table.names, table.kinds, table.categories
+    held = [LeastRows(Table(*columns, cells), y) for cells, y in parts]
+    return reduce(LeastRows.__add__, held).keys()
 
 
 def _totals(table: Table, columns: Keys) -> Keys:

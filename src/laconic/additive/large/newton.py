@@ -156,6 +156,25 @@ class LargeTask:
         return replace(solution, n_iter=n_iter)
 
 
+def shifted(structure: Structure, sample: Task, classes: Floats) -> AdditivePoint:
+    """The fit of a sample with intercepts for the classes as all rows have them.
+
+    A class that the sample lacks has a probability of next to nothing there, from which no step
+    comes back: the fit of all rows then starts at the best constant.
+    """
+    point, terms = structure.point, structure.terms
+    own = np.bincount(sample.y, sample.weight, minlength=len(classes))
+    if ((own == 0.0) & (classes > 0.0)).any():
+        g = np.zeros_like(point.coordinates)
+        b = best_constant(classes, sample.plan.loss)
+        return AdditivePoint(b, g, terms.scores(b, g))
+    if max(sample.plan.loss.heights) > 0.0:
+        return point
+    odds = np.log(classes / classes.sum()) - np.log(own / own.sum())
+    b = point.intercept + (odds[1:] - odds[0] if len(odds) == 2 else odds - odds.mean())
+    return AdditivePoint(b, point.coordinates, terms.scores(b, point.coordinates))
+
+
 def _largest_group_penalty(problem: AdditiveProblem, facts: Facts, weights: Floats) -> float:
     """Least lambda that leaves every term at zero: the slopes at the best constant, by class."""
     n_classes = problem.n_classes
