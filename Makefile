@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data/INDEX.csv),)
 export LACONIC_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint bench stress docs reproduce clean
+.PHONY: demo test lint bench stress stress-quick docs reproduce clean
 
 demo: $(VENV)/core.done
 	$(BIN)/laconic demo --out laconic-demo
@@ -31,6 +31,10 @@ bench: .venv-bench/bench.done
 # inputs that try to break a promise; prints what came of them
 stress: $(VENV)/test.done
 	$(BIN)/python -m stress $(PARTS) $(if $(MINUTES),--minutes $(MINUTES)) --resume stress/run.json
+
+# some cases of each part: what CI runs after the tests
+stress-quick: $(VENV)/test.done
+	$(BIN)/python -m stress --quick
 
 # the papers' numbers beside ours from few draws; the full run is `laconic reproduce all`
 reproduce: $(VENV)/core.done

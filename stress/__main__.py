@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
-from stress.run import FAILED, Part, Record, Tally, run
+from stress.run import FAILED, MOST_SHOWN, Part, Record, Tally, run
 
 PARTS = (
     "tables", "outsiders", "mutants", "model_files", "inputs", "faults", "numbers", "determinism",
@@ -27,11 +27,20 @@ def part_of(name: str) -> Part:
     return part
 
 
+def rows_of(record: Record) -> list[str]:
+    """Lines of the table in docs/reliability.md, in the order of the parts."""
+    return [
+        record.tallies[name].row(name, part_of(name).unit)
+        for name in PARTS
+        if name in record.tallies
+    ]
+
+
 def shown(part: Part, tally: Tally) -> str:
     """The lines of one part."""
     pace = f"{tally.seconds / tally.tried:.3g} s each" if tally.tried else "none tried"
     lines = [f"{part.name}: {tally.tried} {part.unit}, {tally.failed} failures, {pace}"]
-    lines += [f"{n:9d}  {what}" for what, n in tally.outcomes.most_common(12)]
+    lines += [f"{n:9d}  {what}" for what, n in tally.outcomes.most_common(MOST_SHOWN)]
     return "\n".join(lines)
 
 
@@ -43,9 +52,13 @@ def main() -> int:
     long.add_argument("--count", type=int, help="so many cases more of each part")
     long.add_argument("--quick", action="store_true", help="some cases of each part: a minute")
     asked.add_argument("--resume", type=Path, help="file of the run to go on with")
+    asked.add_argument("--table", type=Path, help="print the table of a stored run")
     asked.add_argument("--show", type=int, help="what comes of this one case")
     said = asked.parse_args()
     names = said.parts or PARTS
+    if said.table is not None:
+        print("\n".join(rows_of(Record(said.table))))
+        return 0
     if said.show is not None:
         print(part_of(names[0]).outcome(said.show))
         return 0

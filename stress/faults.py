@@ -20,6 +20,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -29,15 +30,19 @@ from typing import Any
 
 import numpy as np
 
+import laconic
 import laconic.job.scan
 import laconic.job.scoring
-import laconic.job.table  # noqa: F401
+import laconic.job.table
 from laconic.cli.app import main
 from laconic.data.demo import make_payments
 from laconic.export.model_file import load
 from stress.run import FAILED, Part
 
 INTERRUPT_SECONDS = 2.0
+WORKER_SECONDS = 300.0
+LOST = "TerminatedWorkerError"
+"""What joblib raises when a worker is gone."""
 FIT = ("--target", "label", "--cost", "fn=25", "--positive", "fraud", "--model", "logistic")
 
 
@@ -108,6 +113,8 @@ def _words(what: str, place: Path, seed: int) -> tuple[tuple[str, ...], str]:
     rows, model = str(folder() / "rows.csv"), str(folder() / "old" / "model.json")
     if what == "fit":
         return ("fit", rows, *FIT, "--out", str(place), "--seed", str(seed)), "model.json"
+    if what == "scan":
+        return ("fit", rows, *FIT, "--out", str(place), "--scan"), "model.json"
     if what == "predict":
         return ("predict", model, rows, "-o", str(place / "out.csv")), "out.csv"
     return ("export", "card", model, "-o", str(place / "out.md")), "out.md"
@@ -159,20 +166,38 @@ def kill(what: str, number: int) -> str:
     return f"killed {what}: whole" + (", a leftover removed by the next run" if left else "")
 
 
+def _ended(pid: int) -> tuple[int, float]:
+    """Status of a process, and the seconds until it ended in which it had a processor or slept."""
+    begun, before = time.monotonic(), _queued(pid)
+    queued = before
+    while True:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status, time.monotonic() - begun - (queued - before)
+        queued = max(_queued(pid), queued)
+        time.sleep(0.005)
+
+
+def _queued(pid: int) -> float:
+    """Seconds that a process has waited for a processor: a busy machine is not its fault."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return 0.0
+
+
 def interrupt(what: str, number: int) -> str:
     """Ctrl-C at a random moment: code 130 soon, and nothing was written."""
     draw = random.Random(number)
     with tempfile.TemporaryDirectory(dir=folder()) as name:
         place, log = Path(name) / "new", folder() / "log"
         words, _ = _words(what, place, number)
-        if what != "fit":
+        if what not in ("fit", "scan"):
             place.mkdir()
         pid = _child(words, log)
         time.sleep(draw.uniform(0.0, 0.4))
         os.kill(pid, signal.SIGINT)
-        begun = time.monotonic()
-        _, status = os.waitpid(pid, 0)
-        took = time.monotonic() - begun
+        status, took = _ended(pid)
         code = os.waitstatus_to_exitcode(status)
         if code == 0:
             return f"interrupted {what}: it was done"
@@ -252,12 +277,52 @@ def threads(number: int) -> str:
     return f"{FAILED}: threads differ" if status else "eight threads: the same bytes"
 
 
+def lost_worker(number: int) -> str:
+    """A worker process is killed while folds are fitted in parallel: an error, and no waiting."""
+    log, pid = folder() / "log", os.fork()
+    if not pid:
+        threading.Thread(target=_kill_a_worker, daemon=True).start()
+        X = np.random.default_rng(number).normal(size=(400, 4))
+        try:
+            laconic.GrayZoneLogisticRegressionCV(n_jobs=2).fit(X, (X[:, 0] > 0).astype(int))
+            log.write_text("fitted", encoding="utf-8")
+        except Exception as error:
+            log.write_text(type(error).__name__, encoding="utf-8")
+        os._exit(0)
+    begun = time.monotonic()
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        if time.monotonic() - begun > WORKER_SECONDS:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return f"{FAILED}: a lost worker is waited for"
+        time.sleep(0.05)
+    said = log.read_text(encoding="utf-8")
+    return f"a lost worker: {said}" if said in ("fitted", LOST) else f"{FAILED}: {said}"
+
+
+def _kill_a_worker() -> None:
+    """Kill the first worker that joblib starts, once it works."""
+    own = str(os.getpid())
+    while True:
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, IndexError):
+                parent = (place / "stat").read_text().rsplit(")", 1)[1].split()[1]
+                words = (place / "cmdline").read_bytes()
+                if parent == own and b"loky" in words and b"resource_tracker" not in words:
+                    time.sleep(0.5)
+                    os.kill(int(place.name), signal.SIGKILL)
+                    return
+        time.sleep(0.02)
+
+
 KINDS: tuple[tuple[int, Callable[[int], str]], ...] = (
     (120, lambda n: kill("fit", n)),
     (40, lambda n: kill("predict", n)),
     (40, lambda n: kill("export", n)),
     (20, lambda n: interrupt("fit", n)),
     (10, lambda n: interrupt("predict", n)),
+    (5, lambda n: interrupt("scan", n)),
+    (1, lost_worker),
     (1, lambda n: full_disk("fit", n)),
     (1, lambda n: full_disk("predict", n)),
     (1, little_memory),

@@ -19,6 +19,8 @@ from typing import Any
 FAILED = "FAILED"
 EVERY_SECONDS = 5.0
 """So often a run is stored."""
+MOST_SHOWN = 12
+"""Outcomes of a part that are shown, the most frequent ones."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,13 @@ class Tally:
     def of(cls, content: dict[str, Any]) -> Tally:
         outcomes = Counter({str(key): int(n) for key, n in content["outcomes"].items()})
         return cls(content["tried"], content["seconds"], outcomes, list(content["failures"]))
+
+    def row(self, name: str, unit: str) -> str:
+        """A line of the table in docs/reliability.md."""
+        came = "; ".join(f"{n:,} {what}" for what, n in self.outcomes.most_common(MOST_SHOWN))
+        more = len(self.outcomes) - MOST_SHOWN
+        came += f"; {more} outcomes more" if more > 0 else ""
+        return f"| `{name}` | {self.tried:,} {unit} | {self.failed} | {came} |"
 
 
 class Record:

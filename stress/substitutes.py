@@ -44,6 +44,27 @@ def _ridge(asked: dict[str, Any]) -> Any:
     )
 
 
+def _huber(asked: dict[str, Any]) -> Any:
+    """One scale for all rows: residuals beyond ``epsilon`` count linearly in their own unit."""
+    return ConvexRiskRegressor(
+        "huber",
+        C=0.5 / max(float(asked["alpha"]), 1e-10),
+        epsilon=asked["epsilon"],
+        fit_intercept=asked["fit_intercept"],
+    )
+
+
+def _quantile(asked: dict[str, Any]) -> Any:
+    """The median alone, with a penalty of squares for one of sizes."""
+    if asked["quantile"] != 0.5:
+        raise NotImplementedError("the absolute loss is about the median")
+    return ConvexRiskRegressor(
+        "absolute",
+        C=0.5 / max(float(asked["alpha"]), 1e-10),
+        fit_intercept=asked["fit_intercept"],
+    )
+
+
 def _pca(asked: dict[str, Any]) -> Any:
     return PrincipalMap(n_components=asked["n_components"], standardize=False)
 
@@ -57,6 +78,8 @@ OURS: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     "SVC": ("sklearn.svm", _svc),
     "LinearSVC": ("sklearn.svm", _linear_svc),
     "Ridge": ("sklearn.linear_model", _ridge),
+    "HuberRegressor": ("sklearn.linear_model", _huber),
+    "QuantileRegressor": ("sklearn.linear_model", _quantile),
     "PCA": ("sklearn.decomposition", _pca),
     "AdaBoostClassifier": ("sklearn.ensemble", _boost),
 }

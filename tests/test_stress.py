@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from stress import mutants, numbers, tables
+from stress.__main__ import rows_of
 from stress.models import models
 from stress.run import FAILED, Part, Record, run
 
@@ -26,6 +28,16 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
     assert tried == list(range(10))
     assert (tally.tried, tally.failed, tally.failures) == (10, 1, [7])
     assert json.loads(path.read_text())["toy"]["outcomes"] == {"holds": 9, f"{FAILED}: seven": 1}
+
+
+def test_the_page_quotes_the_stored_run():
+    record = Record(mutants.ROOT / "stress" / "results.json")
+    page = (mutants.ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    quoted = [line for line in page.splitlines() if re.match(r"\| `\w+` \| [\d,]+ \w+ \|", line)]
+    assert quoted == rows_of(record)
+    for tally in record.tallies.values():
+        assert tally.tried == sum(tally.outcomes.values())
+        assert tally.failed == len(tally.failures)
 
 
 def test_every_public_estimator_gets_generated_tables():
