@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from laconic import PlainLogisticRegression
+from laconic import LaconicClassifier, PlainLogisticRegression, load, save
 from laconic.linear.design import design
 
 
@@ -71,3 +71,14 @@ def test_several_classes_are_refused():
     X = drawn(90, 1.0)[0]
     with pytest.raises(ValueError, match="two classes and y has 3"):
         fitted(X, np.arange(90) % 3)
+
+
+def test_a_page_shows_groups_of_levels_and_survives_a_file(tmp_path):
+    X, y = drawn(900, 1.2, n_levels=120)
+    model = LaconicClassifier(candidates=["levels", "logistic"], max_size=40).fit(X, y)
+    assert "levels" in model.candidate_
+    assert model.size_ <= 40
+    save(model, tmp_path / "model.json")
+    new = pd.concat([X, pd.DataFrame({"shop": ["nowhere", None], "x": [0.0, 1.0]})])
+    again = load(tmp_path / "model.json").predict_proba(new)
+    np.testing.assert_array_equal(again, model.predict_proba(new))
