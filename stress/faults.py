@@ -321,21 +321,20 @@ KINDS: tuple[tuple[int, Callable[[int], str]], ...] = (
     (40, lambda n: kill("export", n)),
     (20, lambda n: interrupt("fit", n)),
     (10, lambda n: interrupt("predict", n)),
-    (5, lambda n: interrupt("scan", n)),
-    (1, lost_worker),
     (1, lambda n: full_disk("fit", n)),
     (1, lambda n: full_disk("predict", n)),
     (1, little_memory),
     (4, two_writers),
     (3, threads),
 )
-ORDER = [k for k, (count, _) in enumerate(KINDS) for _ in range(count)]
+ORDER = [fault for count, fault in KINDS for _ in range(count)]
 random.Random(0).shuffle(ORDER)
+ORDER += [lost_worker, *[lambda n: interrupt("scan", n)] * 5]
 
 
 def outcome(number: int) -> str:
     """What came of one fault."""
-    return KINDS[ORDER[number]][1](number)
+    return ORDER[number](number)
 
 
 PART = Part(

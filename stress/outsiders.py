@@ -32,28 +32,10 @@ class Suite:
 MEDIAN = "the absolute loss is about the median, and its penalty about squares"
 SUITES: dict[str, Suite] = {
     "self training": Suite("sklearn.semi_supervised.tests.test_self_training", "SVC"),
-    "calibration": Suite("sklearn.tests.test_calibration", "LogisticRegression LinearSVC"),
     "thresholds": Suite(
         "sklearn.model_selection.tests.test_classification_threshold", "LogisticRegression SVC"
     ),
-    "multiclass": Suite("sklearn.tests.test_multiclass", "LogisticRegression SVC LinearSVC"),
-    "multioutput": Suite(
-        "sklearn.tests.test_multioutput",
-        "LogisticRegression",
-        {"test_multiclass_multioutput_estimator_predict_proba": "seven digits of where it stops"},
-    ),
-    "pipeline": Suite("sklearn.tests.test_pipeline", "LogisticRegression SVC PCA"),
     "voting": Suite("sklearn.ensemble.tests.test_voting", "LogisticRegression SVC"),
-    "stacking": Suite("sklearn.ensemble.tests.test_stacking", "LogisticRegression SVC LinearSVC"),
-    "bagging": Suite("sklearn.ensemble.tests.test_bagging", "LogisticRegression SVC"),
-    "boosting": Suite("sklearn.ensemble.tests.test_weight_boosting", "SVC"),
-    "search": Suite("sklearn.model_selection.tests.test_search", "LogisticRegression SVC Ridge"),
-    "validation": Suite(
-        "sklearn.model_selection.tests.test_validation", "LogisticRegression SVC Ridge"
-    ),
-    "elimination": Suite("sklearn.feature_selection.tests.test_rfe", "LogisticRegression SVC"),
-    "logistic": Suite("sklearn.linear_model.tests.test_logistic", "LogisticRegression"),
-    "svm": Suite("sklearn.svm.tests.test_svm", "SVC"),
     "huber": Suite(
         "sklearn.linear_model.tests.test_huber",
         "HuberRegressor",
@@ -75,8 +57,6 @@ SUITES: dict[str, Suite] = {
             "test_incompatible_solver": "names of its own solvers",
         },
     ),
-    "ridge": Suite("sklearn.linear_model.tests.test_ridge", "Ridge"),
-    "pca": Suite("sklearn.decomposition.tests.test_pca", "PCA"),
     "adaboost": Suite(
         "sklearn.ensemble.tests.test_weight_boosting",
         "AdaBoostClassifier",
@@ -90,6 +70,26 @@ SUITES: dict[str, Suite] = {
             "test_adaboost_decision_function": "its scores of all classes sum to zero",
         },
     ),
+    "multioutput": Suite(
+        "sklearn.tests.test_multioutput",
+        "LogisticRegression",
+        {"test_multiclass_multioutput_estimator_predict_proba": "seven digits of where it stops"},
+    ),
+    "calibration": Suite("sklearn.tests.test_calibration", "LogisticRegression LinearSVC"),
+    "multiclass": Suite("sklearn.tests.test_multiclass", "LogisticRegression SVC LinearSVC"),
+    "pipeline": Suite("sklearn.tests.test_pipeline", "LogisticRegression SVC PCA"),
+    "stacking": Suite("sklearn.ensemble.tests.test_stacking", "LogisticRegression SVC LinearSVC"),
+    "bagging": Suite("sklearn.ensemble.tests.test_bagging", "LogisticRegression SVC"),
+    "boosting": Suite("sklearn.ensemble.tests.test_weight_boosting", "SVC"),
+    "search": Suite("sklearn.model_selection.tests.test_search", "LogisticRegression SVC Ridge"),
+    "validation": Suite(
+        "sklearn.model_selection.tests.test_validation", "LogisticRegression SVC Ridge"
+    ),
+    "elimination": Suite("sklearn.feature_selection.tests.test_rfe", "LogisticRegression SVC"),
+    "logistic": Suite("sklearn.linear_model.tests.test_logistic", "LogisticRegression"),
+    "svm": Suite("sklearn.svm.tests.test_svm", "SVC"),
+    "ridge": Suite("sklearn.linear_model.tests.test_ridge", "Ridge"),
+    "pca": Suite("sklearn.decomposition.tests.test_pca", "PCA"),
 }
 QUICK = ("voting",)
 
