@@ -227,7 +227,7 @@ def judge(published: float | str, ours: Measured) -> Verdict:
     if away <= half_unit:
         return Verdict("reproduced", "Ours is the published number to its last digit.")
     if math.isnan(ours.sd):
-        return Verdict("undetermined", "One draw has no spread to compare the difference with.")
+        return Verdict("undetermined", "Ours has no spread to compare the difference with.")
     spread = f"{away:.3g} away, with a standard deviation of {ours.sd:.3g} over {ours.n_draws}"
     if ours.sd > 0.0 and away <= 2.0 * ours.sd:
         return Verdict("reproduced", f"Ours is {spread} draws.")
