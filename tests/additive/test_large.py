@@ -11,8 +11,8 @@ import pytest
 
 from laconic import SparseAdditiveClassifier, scan
 from laconic.additive import tuning
-from laconic.additive.criterion import AdditivePoint
-from laconic.additive.large.newton import LargeTask
+from laconic.additive.criterion import AdditivePoint, best_constant
+from laconic.additive.large.newton import LargeTask, shifted
 from laconic.additive.large.passes import bands, unbanded
 from laconic.additive.structure import AdditivePlan, Smoothness, Structure, Task
 from laconic.additive.terms import pair_terms, single_terms
@@ -163,3 +163,23 @@ def test_a_class_that_the_sample_may_lack_is_fitted(n_rare, monkeypatch):
     assert model.duality_gap_ <= 1e-5 * model.objective_
     proba = model.predict_proba(frame.drop("label"))
     np.testing.assert_allclose(proba.mean(axis=0), np.bincount(y) / len(y), atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes"])
+def test_the_start_has_the_classes_of_all_rows(kind):
+    task, _, large, on_some = both(PLANS[kind])
+    n_classes = task.plan.n_classes
+    weights = np.bincount(task.y, task.weight)
+    uneven = replace(large.sample, weight=large.sample.weight * (1.0 + large.sample.y))
+    own = np.bincount(uneven.y, uneven.weight)
+    fitted = best_constant(own, task.plan.loss)
+    at = replace(on_some, point=replace(on_some.point, intercept=fitted))
+    found = shifted(at, uneven, weights)
+    np.testing.assert_allclose(found.intercept, best_constant(weights, task.plan.loss))
+    np.testing.assert_allclose(found.scores[:, 0], found.intercept)
+    without = replace(uneven, y=np.zeros_like(uneven.y))
+    far = replace(on_some.point, coordinates=on_some.point.coordinates + 1.0)
+    found = shifted(replace(on_some, point=far), without, weights)
+    assert not found.coordinates.any()
+    np.testing.assert_allclose(found.intercept, best_constant(weights, task.plan.loss))
+    assert len(found.intercept) == (1 if n_classes == 2 else n_classes)
