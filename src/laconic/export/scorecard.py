@@ -196,7 +196,8 @@ class Scorecard:
                     rows[-1] += self.bins.between(low, high)
             lines += ["", "## Decision by total", "", *table(heads, rows)]
         if self.loss is not None:
-            lines += ["", "## What rounding costs", "", *_loss_lines(self.loss)]
+            what = "the card" if "gap" in self.loss else "rounding"
+            lines += ["", f"## What {what} costs", "", *_loss_lines(self.loss)]
         return "\n".join(lines) + "\n"
 
     def _how(self) -> str:
