@@ -167,3 +167,29 @@ def test_what_never_falls_never_falls_on_a_page():
         page = shortened(form, table, np.ones(500), most)
         own = next(term for term in page.terms if term.columns == ("u",))
         assert (np.diff(own.values[:-1, 0]) >= 0).all()
+
+
+def test_scores_of_many_classes_do_not_empty_a_page():
+    """A tree that is kept for one class of five counts for all: what is left must not be cut off.
+
+    Forty trees of three leaves and five classes are 600 entries; each class needs trees of its own.
+    """
+    draw = np.random.default_rng(0)
+    axis = IntervalAxis(np.linspace(0.1, 0.9, 9))
+    terms = []
+    for t in range(40):
+        values = 0.1 * draw.normal(size=(5, 5))
+        values[:, t % 5] *= 10.0
+        terms.append(
+            RulesTerm(
+                ("abcd"[t % 4],), (axis,), (np.arange(axis.size),), np.array([0, 0, -1, -1, -1]),
+                np.array([draw.integers(4, 8), draw.integers(1, 4), 0, 0, 0]),
+                np.array([1, 3, 0, 0, 0]), np.array([2, 4, 0, 0, 0]), values,
+            )
+        )  # fmt: skip
+    form = AdditiveScore((0, 1, 2, 3, 4), np.zeros(5), tuple(terms), link="softmax")
+    assert form_size(form) == 600
+    rows = Table(tuple("abcd"), ("numeric",) * 4, (None,) * 4, matrix=draw.random((400, 4)))
+    for most in (300, 120):
+        page = shortened(form, rows, np.ones(400), most)
+        assert 0.4 * most <= form_size(page) <= most

@@ -89,7 +89,8 @@ class Shortening:
             self._cut(target)
             self.form = self._drawn()
             size = form_size(self.form)
-            target -= max(size - most, 1.0)  # scores of several classes count where they are zero
+            # scores of several classes count where they are zero: a few entries draw many
+            target = min(target - 1.0, target * most / max(size, 1.0))
         return self.form
 
     def _cut(self, most: float) -> None:
