@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))
 
-from stress.run import FAILED, MOST_SHOWN, Part, Record, Tally, run
+from stress.run import FAILED, MOST_SHOWN, Part, Record, Tally, again, run
 
 PARTS = (
     "tables", "outsiders", "mutants", "model_files", "inputs", "faults", "numbers", "determinism",
@@ -52,6 +52,7 @@ def main() -> int:
     long.add_argument("--count", type=int, help="so many cases more of each part")
     long.add_argument("--quick", action="store_true", help="some cases of each part: a minute")
     asked.add_argument("--resume", type=Path, help="file of the run to go on with")
+    asked.add_argument("--again", action="store_true", help="only cases that broke a promise")
     asked.add_argument("--table", type=Path, help="print the table of a stored run")
     asked.add_argument("--show", type=int, help="what comes of this one case")
     said = asked.parse_args()
@@ -67,7 +68,11 @@ def main() -> int:
     failed = 0
     for name in names:
         part = part_of(name)
-        tally = run(part, record, count=part.quick if said.quick else said.count, seconds=seconds)
+        count = part.quick if said.quick else said.count
+        if said.again:
+            tally = again(part, record)
+        else:
+            tally = run(part, record, count=count, seconds=seconds)
         print(shown(part, tally), flush=True)
         failed += tally.failed
     print(f"{failed} cases {FAILED}" if failed else "every promise kept")

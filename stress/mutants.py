@@ -68,7 +68,7 @@ MUTANTS: tuple[Mutant, ...] = (
          "return np.asarray(softmax(scores, axis=1))"),
     ),
     *_of(
-        "core/contract", "tests/additive/test_estimator.py tests/votes/test_generated.py",
+        "core/contract", "tests/test_defects.py",
         ("if total > LARGEST:", "if total > 1e400:"),
     ),
     *_of(
@@ -100,7 +100,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("share = (height > 0).astype(np.float64)", "share = np.ones_like(height)"),
     ),
     *_of(
-        "linear/fit", "tests/linear",
+        "linear/fit", "tests/test_defects.py",
         ("point[..., -1] -= point[..., :-1] @ shift", "pass"),
     ),
     *_of(

@@ -112,6 +112,7 @@ def test_columns_far_from_zero_are_fitted_as_if_they_were_not():
     near = laconic.GrayZoneLogisticRegression(zone=(0.2, 0.8)).fit(X, y)
     far = laconic.GrayZoneLogisticRegression(zone=(0.2, 0.8)).fit(X + 1e9, y)
     np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-5)
+    np.testing.assert_allclose(far.predict_proba(X + 1e9), near.predict_proba(X), atol=1e-5)
 
 
 def test_pairs_whose_weights_overflow_are_refused_in_words():
@@ -148,3 +149,10 @@ def test_a_duality_gap_bounds_no_error_rate():
         model = laconic.ConvexRiskClassifier(loss).fit(X, y)
         assert not [name for name in dir(model) if "excess" in name]
         assert "excess" not in str(vars(model)).lower()
+
+
+def test_weights_beyond_any_number_of_rows_are_refused():
+    with pytest.raises(ValueError, match=r"sample_weight adds up to 4e\+120"):
+        laconic.PlainLogisticRegression().fit(
+            [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], sample_weight=np.full(4, 1e120)
+        )

@@ -9,7 +9,7 @@ import pytest
 from stress import mutants, numbers, tables
 from stress.__main__ import rows_of
 from stress.models import models
-from stress.run import FAILED, Part, Record, run
+from stress.run import FAILED, Part, Record, again, run
 
 from estimator_cases import public_classes
 
@@ -28,6 +28,21 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path):
     assert tried == list(range(10))
     assert (tally.tried, tally.failed, tally.failures) == (10, 1, [7])
     assert json.loads(path.read_text())["toy"]["outcomes"] == {"holds": 9, f"{FAILED}: seven": 1}
+
+
+def test_what_was_broken_is_tried_again(tmp_path):
+    cured: list[int] = []
+
+    def outcome(number: int) -> str:
+        return f"{FAILED}: odd" if number % 2 and number not in cured else "holds"
+
+    part = Part("toy", "cases", "", outcome, size=6, quick=2)
+    record = Record(tmp_path / "run.json")
+    run(part, record, count=None, seconds=60.0)
+    cured += [1, 5]
+    tally = again(part, record)
+    assert (tally.tried, tally.failures) == (6, [3])
+    assert tally.outcomes == {"holds": 5, f"{FAILED}: odd": 1}
 
 
 def test_the_page_quotes_the_stored_run():

@@ -12,6 +12,7 @@ from scipy.interpolate import RegularGridInterpolator
 from sklearn.linear_model import LogisticRegression
 
 from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, linear_score
+from laconic.core.links import probabilities
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Schema, Table
 
@@ -149,3 +150,10 @@ def test_bad_forms_are_refused():
         AdditiveScore((0, 1), np.zeros(1), (LineTerm("x", np.zeros(2)),))
     with pytest.raises(ValueError, match="additive"):
         AdditiveScore.from_dict({"form": "cells"})
+
+
+def test_one_against_the_rest_divides_sigmoids_by_their_sum():
+    scores = np.array([[0.5, -1.0, 2.0], [-3.0, 0.0, 0.1]])
+    sigmoids = 1.0 / (1.0 + np.exp(-scores))
+    expected = sigmoids / sigmoids.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(probabilities(scores, "ovr"), expected, rtol=1e-12)

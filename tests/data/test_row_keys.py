@@ -8,7 +8,13 @@ import pytest
 from scipy import sparse
 
 from laconic.data import row_keys as row_keys_module
-from laconic.data.row_keys import content_keys, least_of, row_keys, scanned_content_keys
+from laconic.data.row_keys import (
+    content_keys,
+    keyed_folds,
+    least_of,
+    row_keys,
+    scanned_content_keys,
+)
 from laconic.data.source import ArraySource
 from laconic.data.tables.columns import Schema, Table
 
@@ -121,3 +127,11 @@ def test_a_column_that_says_nothing_changes_no_key(useless):
 
     np.testing.assert_array_equal(keys(X.assign(useless=useless)), keys(X))
     assert (keys(X.assign(useless=y.astype(float))) != keys(X)).any()
+
+
+def test_copies_of_a_row_share_a_fold_unless_there_are_too_many():
+    """Five copies for three folds stay together, six are spread evenly."""
+    keys = np.repeat(np.array([5, 9], dtype=np.uint64), [5, 6])
+    fold = keyed_folds(keys, np.zeros(11, dtype=np.int64), 3)
+    assert len(set(fold[:5])) == 1
+    assert np.bincount(fold[5:], minlength=3).tolist() == [2, 2, 2]

@@ -25,6 +25,7 @@ from laconic.core.contract import (
 from laconic.core.folds import HashedFolds, folds_of, keys_of, seed_of
 from laconic.core.forms import AdditiveScore
 from laconic.core.links import probabilities, rounded_votes, vote_log_odds
+from laconic.data.source import one_blas_thread
 from laconic.votes.criterion import PacBayesBound, pac_bayes_bounds
 from laconic.votes.fit import (
     FittedVote,
@@ -106,21 +107,27 @@ class VoteClassifier(TableClassifier):
             self.votes_ = self._fit_scanned(rows, program, seed)
         else:
             given = rows.n_rows if sample_weight is None else len(np.asarray(sample_weight))
-            # ties between voters and draws follow what rows and columns hold, not where they stand
-            # keys of rows do not know the order of the columns: the folds are those of ``rows`` too
-            order = column_order(rows.column_keys, rows.table.names)
-            turn = row_order(rows, keys_of(rows, 0))
-            turned = take_training(replace(rows, table=in_order(rows.table, order)), turn)
-            raw = take_rows(X, turned.kept) if isinstance(self.voters, list | tuple) else None
-            prepared = prepare_voters(self.voters, turned, raw, self.classes_, seed)
-            folds = []
-            if self._holds_out(program, prepared):
-                place = np.argsort(turn)
-                pairs = folds_of(5 if self.cv is None else self.cv, rows, given, seed)
-                folds = [(np.sort(place[train]), np.sort(place[test])) for train, test in pairs]
-            self.votes_ = self._fit_in_memory(prepared, turned, program, folds)
+            with one_blas_thread():  # the same bits whatever the number of threads
+                self.votes_ = self._fit_rows(X, rows, given, program, seed)
         self._publish()
         return self
+
+    def _fit_rows(
+        self, X: Any, rows: Training, given: int, program: Program, seed: int
+    ) -> list[FittedVote]:
+        # ties between voters and draws follow what rows and columns hold, not where they stand
+        # keys of rows do not know the order of the columns: the folds are those of ``rows`` too
+        order = column_order(rows.column_keys, rows.table.names)
+        turn = row_order(rows, keys_of(rows, 0))
+        turned = take_training(replace(rows, table=in_order(rows.table, order)), turn)
+        raw = take_rows(X, turned.kept) if isinstance(self.voters, list | tuple) else None
+        prepared = prepare_voters(self.voters, turned, raw, self.classes_, seed)
+        folds = []
+        if self._holds_out(program, prepared):
+            place = np.argsort(turn)
+            pairs = folds_of(5 if self.cv is None else self.cv, rows, given, seed)
+            folds = [(np.sort(place[train]), np.sort(place[test])) for train, test in pairs]
+        return self._fit_in_memory(prepared, turned, program, folds)
 
     def _holds_out(self, program: Program, prepared: PreparedVoters) -> bool:
         """Whether a choice or the calibration needs folds; trees are judged out of bag."""
@@ -190,7 +197,8 @@ class VoteClassifier(TableClassifier):
         table = self._read_rows(X)
         if isinstance(self.votes_[0].voters, PickedStumps):
             return rounded_votes(self.form_.score(table))
-        found = np.column_stack([vote.scores(table, X) for vote in self.votes_])
+        with one_blas_thread():
+            found = np.column_stack([vote.scores(table, X) for vote in self.votes_])
         return np.asarray(found * trust_of(self.votes_))
 
     @property
