@@ -237,11 +237,16 @@ def test_without_time_the_bound_still_holds():
     assert found.value - found.gap <= least <= found.value + 1e-12
 
 
-def test_an_interrupt_keeps_the_best_card(monkeypatch):
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_interrupt_keeps_the_best_card(monkeypatch, compiled):
     problem = random_problem(5)
     first = first_card(problem, empty(problem), Deadline(None))
 
     def interrupted(self, target):
+        if compiled:  # what a kernel makes of Ctrl-C
+            inner = SystemError("returned a result with an exception set")
+            inner.__cause__ = KeyboardInterrupt()
+            raise SystemError("returned a result with an exception set") from inner
         raise KeyboardInterrupt
 
     solver._compiled()  # before the proof of its toy is broken too
@@ -271,6 +276,17 @@ def test_the_pool_holds_what_single_swaps_reach():
         swapped = len(key) == len(own) and len(set(key) - own) == 1
         if swapped and loss < 1.05 * best.loss - 1e-9:
             assert key in reached
+
+
+def test_another_error_is_not_taken_for_an_interrupt(monkeypatch):
+    def broken(self, target):
+        raise SystemError("something else")
+
+    solver._compiled()
+    monkeypatch.setattr(branching.Proof, "_reach", broken)
+    problem = random_problem(5)
+    with pytest.raises(SystemError, match="something else"):
+        solve_card(problem, empty(problem), time_limit=None, gap=0.0)
 
 
 def test_an_interrupt_keeps_the_pool_so_far(monkeypatch):

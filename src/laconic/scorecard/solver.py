@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.progress import Deadline, report_step
+from laconic.core.progress import Deadline, listening, report_step
 from laconic.core.solution import Solution, WhyStopped
 from laconic.scorecard.branching import Incumbent, Proof, search_support
 from laconic.scorecard.costs import CardCosts, cheapest_card
@@ -48,7 +47,8 @@ def solve_card(
             proof.run(gap)
         else:
             best, bound = cheapest_card(problem, best, costs, time_limit, gap)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as stopped:
+        _only_interrupts(stopped)
         why = "stalled"
     if proof is not None:
         best, bound, nodes = proof.best, proof.bound, proof.n_nodes
@@ -58,6 +58,15 @@ def solve_card(
     return Solution(best, best.loss, best.loss - bound, nodes, why)
 
 
+def _only_interrupts(stopped: BaseException) -> None:
+    """Raises again what is no Ctrl-C; one inside a compiled kernel comes out as a SystemError."""
+    cause: BaseException | None = stopped
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__
+    if cause is None:
+        raise stopped
+
+
 @cache
 def _compiled() -> None:
     """Compile the kernels on a toy before the clock of the first search starts."""
@@ -65,7 +74,9 @@ def _compiled() -> None:
     pos, neg = np.array([0.0, 0.1, 0.1, 0.2, 0.1]), np.array([0.2, 0.1, 0.1, 0.0, 0.1])
     least, most = np.full(3, -1), np.full(3, 1)
     toy = CardProblem(items, pos, neg, least, most, 2, 1.0, np.arange(3))
-    Proof(toy, first_card(toy, np.zeros(3, dtype=np.int64), Deadline(None)), Deadline(None)).run(0)
+    with listening(lambda step: None):  # nobody asked about the toy
+        first = first_card(toy, np.zeros(3, dtype=np.int64), Deadline(None))
+        Proof(toy, first, Deadline(None)).run(0)
 
 
 @dataclass(frozen=True)
@@ -90,8 +101,10 @@ def near_cards(
     first = tuple(np.flatnonzero(best.points).tolist())
     found: dict[Support, Near] = {first: Near(best.points, best.loss)}
     report_step("cards that are nearly as good")
-    with suppress(KeyboardInterrupt):
+    try:
         _fill(problem, found, best.loss * (1.0 + within) + 1e-12, deadline)
+    except (KeyboardInterrupt, SystemError) as stopped:
+        _only_interrupts(stopped)
     return sorted(found.values(), key=lambda near: (near.loss, near.points.tolist()))
 
 
