@@ -128,6 +128,18 @@ def test_what_the_first_fit_loads_is_not_taken_for_its_time():
     assert found.at(100_000) == pytest.approx(10.0, rel=0.01)
 
 
+def test_a_start_that_takes_long_is_not_multiplied_by_the_rows():
+    """The additive model on 100,000 rows, as measured: 7 s, and 20 s are given."""
+    clock = [0.0]
+
+    def fit(n):
+        clock[0] += 0.2 + 4e-5 * n + (0.6 if clock[0] == 0.0 else 0.0)
+
+    found = forecast(fit, 100_000, Budget(20.0, lambda: clock[0]))
+    assert 4.2 <= found.at(100_000) <= 8.0
+    assert clock[0] < 0.15 * 20.0
+
+
 def test_samples_are_nested_and_keep_every_class():
     draw = np.random.default_rng(0)
     keys = draw.integers(0, 2**63, 1000).astype(np.uint64)

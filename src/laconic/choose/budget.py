@@ -14,6 +14,7 @@ from laconic.choose.tuning import (
     PROBE_ROWS,
     SAFETY,
     SHARE_FOR_COMPARISON,
+    SHARE_FOR_GROWTH,
     SHARE_FOR_PROBES,
     UNKNOWN_POWER,
 )
@@ -79,17 +80,19 @@ def forecast(fit: Callable[[int], object], n_rows: int, budget: Budget) -> Forec
     """
     rows = min(n_rows, PROBE_ROWS)
     first = _seconds(fit, rows, budget)
-    if SHARE_FOR_PROBES * budget.left < first < budget.left / 3.0:
-        # the first fit of a process also loads compiled code, which no later one does
+    if SHARE_FOR_GROWTH * budget.left < Forecast(rows, first).at(4 * rows) < 3.0 * budget.left:
+        # no larger fit would follow, but the first one of a process also loads compiled code
         first = min(first, _seconds(fit, rows, budget))
     found = Forecast(rows, first)
+    share = SHARE_FOR_GROWTH
     while 4 * rows < n_rows:
-        if found.at(4 * rows) > SHARE_FOR_PROBES * budget.left:
+        if found.at(4 * rows) > share * budget.left:
             return found
         rows *= 4
         seconds = _seconds(fit, rows, budget)
         grown = math.log(max(seconds, 1e-9) / max(found.seconds, 1e-9)) / math.log(4.0)
         found = Forecast(rows, seconds, min(max(grown, 1.0), 3.0))
+        share = SHARE_FOR_PROBES if grown > 1.0 else SHARE_FOR_GROWTH
     return found
 
 
