@@ -90,7 +90,11 @@ SUITES: dict[str, Suite] = {
         {"test_pipeline_(methods|score_samples)_pca": "n_components='mle' is its own"},
     ),
     "stacking": Suite("sklearn.ensemble.tests.test_stacking", "LogisticRegression SVC LinearSVC"),
-    "bagging": Suite("sklearn.ensemble.tests.test_bagging", "LogisticRegression SVC"),
+    "bagging": Suite(
+        "sklearn.ensemble.tests.test_bagging",
+        "LogisticRegression SVC",
+        {"test_bagging_small_max_features": "one class is refused"},
+    ),
     "boosting": Suite("sklearn.ensemble.tests.test_weight_boosting", "SVC"),
     "search": Suite("sklearn.model_selection.tests.test_search", "LogisticRegression SVC Ridge"),
     "validation": Suite(

@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 
 import laconic
 from estimator_cases import public_classes
-from laconic.convex import ConvexRiskRegressor, PairwiseRanker
+from laconic.convex import ConvexRiskRegressor, PairwiseRanker, PrincipalMap
 from laconic.core.forms import AdditiveScore, LineTerm
 from laconic.data.tables.columns import Table
 from laconic.minimax import MinimaxPriorClassifier
@@ -156,3 +156,15 @@ def test_weights_beyond_any_number_of_rows_are_refused():
         laconic.PlainLogisticRegression().fit(
             [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], sample_weight=np.full(4, 1e120)
         )
+
+
+def test_axes_of_two_columns_have_a_sign_that_no_order_changes():
+    """Both entries of an axis are as large: rounding chose the one that is positive."""
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(40, 2)) * [0.005, 0.5]
+    said = PrincipalMap(n_components=2).fit(X).transform(X)
+    for _ in range(20):
+        rows, columns = draw.permutation(40), draw.permutation(2)
+        turned = X[rows][:, columns]
+        again = PrincipalMap(n_components=2).fit(turned).transform(turned)
+        np.testing.assert_allclose(again, said[rows], atol=1e-9)

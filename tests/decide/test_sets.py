@@ -62,3 +62,11 @@ def test_refusals():
         prediction_sets(np.ones((3, 2)) / 2, [0, 1, 0], level=1.0)
     with pytest.raises(ValueError, match="n x K"):
         prediction_sets(np.ones(3), [0, 1, 0])
+
+
+def test_errors_are_counted_to_the_last_row():
+    """Of 100 rows at 10 %, for two cuts: P(at most 4) = .024 is below .025, P(5) = .058 is not."""
+    sure = np.full(100, 0.9)
+    assert accepted_error(sure, np.arange(100) >= 4, error=0.1).measured == 0.04
+    with pytest.raises(NoThresholdError):
+        accepted_error(sure, np.arange(100) >= 5, error=0.1)

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from laconic import estimate_prior, expected_cost
 from laconic.decide import class_risks, correct_prior, risk_by_prior
-from laconic.decide.shift import worst_prior
+from laconic.decide.shift import prior_grid, worst_prior
 
 COSTS = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [9.0, 4.0, 0.0]])
 
@@ -220,3 +220,9 @@ def test_a_class_that_vanished():
 def test_bad_input_of_the_estimate(proba, prior, words):
     with pytest.raises(ValueError, match=words):
         estimate_prior(proba, prior)
+
+
+@pytest.mark.parametrize("mixes", [[[0.2, 0.3, 0.5]], [[[0.5, 0.5]]]])
+def test_mixes_of_other_classes_are_refused(mixes):
+    with pytest.raises(ValueError, match="one row per mix and 2 shares, got shape"):
+        prior_grid(mixes, 2)

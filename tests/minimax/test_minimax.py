@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from laconic import GrayZoneLogisticRegression, MinimaxClassifier, WeightedNaiveBayes
 from laconic.minimax import MinimaxPriorClassifier
-from laconic.minimax.criterion import PosteriorLaws
+from laconic.minimax.criterion import PosteriorLaws, zero_one
 
 
 def rare_rows(n=3000, share=0.05, seed=0, n_classes=2):
@@ -446,3 +446,7 @@ def test_prior_classifier_passes_metadata_on():
     by_step = MinimaxPriorClassifier(inner).fit(X, y, logisticregression__sample_weight=1 + weight)
     plain = LogisticRegression().fit(X, y, 1 + weight)
     np.testing.assert_array_equal(by_step.estimator_.predict_proba(X), plain.predict_proba(X))
+
+
+def test_an_error_counts_one():
+    assert zero_one(3).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]

@@ -109,7 +109,7 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
         centred[:, constant] = 0.0
         with np.errstate(invalid="ignore"):  # shares of a variance of zero, set right below
             engine = PCA(svd_solver="full").fit(centred)
-        self.axes_: Floats = engine.components_
+        self.axes_: Floats = engine.components_ * self._signs(engine.components_)[:, None]
         self.singular_values_: Floats = engine.singular_values_
         squares = self.singular_values_**2
         total = squares.sum()
@@ -122,6 +122,15 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
         self.components_ = self.axes_[: self.n_components_]
         self._n_features_out = self.n_components_
         return self
+
+    def _signs(self, axes: Floats) -> Floats:
+        """The largest entry of an axis is positive; of equal ones, as two columns always have,
+        that of the column with the largest spread and mean, so that rounding decides nothing."""
+        size = np.abs(axes)
+        tied = size >= (1.0 - 1e-9) * size.max(axis=1, keepdims=True)
+        by_content = np.lexsort((self.mean_, self.scale_))[::-1]
+        first = by_content[tied[:, by_content].argmax(axis=1)]
+        return np.where(axes[np.arange(len(axes)), first] < 0.0, -1.0, 1.0)
 
     def transform(self, X: Any) -> Floats:
         """Rows in the space of the components kept."""
