@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
 
 from laconic._typing import Floats, Ints
 from laconic.additive import tuning
