@@ -91,3 +91,16 @@ def test_a_class_of_equal_rows_is_learned_from():
     train, test = held_out_rows(keys, np.array([0, 0, 0, 0, 1, 1]), 0.25)
     assert {4, 5} <= set(train.tolist())
     assert len(test) == 1
+
+
+def test_fewer_groups_than_folds_are_refused_by_number():
+    with pytest.raises(ValueError, match="groups has 2 different values and cv=3 folds need"):
+        pairs_of_groups(np.array(["a", "b", "a", "b"]), np.array([0, 1, 1, 0]), 3, 0)
+
+
+def test_folds_by_place_leave_out_rows_that_do_not_count():
+    """Rows 0 and 5 of six have no weight: the pairs speak of the four that are left."""
+    training = rows(4)
+    training = Training(training.table, training.y, training.weight, np.arange(1, 5))
+    ((train, test),) = folds_of([([0, 1, 2], [3, 4, 5])], training, 6, 0)
+    assert (train.tolist(), test.tolist()) == ([0, 1], [2, 3])

@@ -15,6 +15,7 @@ import pytest
 
 from laconic.cli.app import main
 from laconic.data.reading.asked import Asked
+from laconic.data.reading.dates import date_texts
 from laconic.data.reading.evidence import Evidence
 from laconic.data.reading.reading import Reading, gather
 from laconic.data.tables.files import read_frame
@@ -497,3 +498,9 @@ def test_neither_the_order_of_rows_nor_blocks_matter(name):
     if whole.inputs:
         made, again = plain(whole.apply(frame)), plain(whole.apply(turned))
         assert all(same(again[c], np.array(made[c], dtype=object)[order].tolist()) for c in made)
+
+
+@pytest.mark.parametrize("hour", ["0", "13", "24"])
+def test_an_hour_of_half_a_day_is_one_of_twelve(hour):
+    assert date_texts("2024-02-03 12:30 pm")
+    assert not date_texts(f"2024-02-03 {hour}:30 pm")
