@@ -235,7 +235,7 @@ def block(folder: Path, n_rows: int) -> None:
     singles = single_terms(rows, weight)
     pairs = [(2 * k, 2 * k + 1) for k in range(10)]
     layout = Layout.of(singles.extended(pair_terms(singles, pairs, weight)))
-    own = Block(0, 0, len(y), (rows.index, rows.fraction, rows.fraction_row), y, weight)
+    own = Block(0, 0, len(y), (rows.index, rows.fraction.ravel(), rows.fraction_row), y, weight)
     values = 0.1 * np.random.default_rng(0).normal(size=(1, int(layout.place[-1])))
     point = PassPoint(layout, values, np.zeros(1), TruncatedLogistic(), 2, 1.0, 0.0)
     sizes = [

@@ -51,7 +51,7 @@ def both(plan: AdditivePlan, n: int = 3_000, n_sample: int = 500, seed: int = 0)
 
     def recode(block):
         own = encode(block.X, axes)
-        return own.index, own.fraction, own.fraction_row
+        return own.index, own.fraction.ravel(), own.fraction_row
 
     blocks = ArraySource(table, y, weight, block_rows=700)
     source = Recoded(blocks, Recoding("rows", recode))

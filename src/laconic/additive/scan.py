@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.additive import tuning
-from laconic.additive.large.passes import bands, unbanded
+from laconic.additive.large.passes import bands, encoded_block, unbanded
 from laconic.additive.terms import slot_grams
 from laconic.core.contract import ScannedTraining, Training
 from laconic.data.row_keys import LeastRows, number_draws, row_keys
@@ -179,14 +179,14 @@ def _draw_rate(n_rows: int) -> float:
 
 @dataclass(frozen=True)
 class _Encoding:
-    """Rows of a block on the axes, as arrays that a block can keep."""
+    """Rows of a block on the axes, as arrays that a block can keep; fractions in one line."""
 
     columns: Ints
     axes: tuple[Axis, ...]
 
     def __call__(self, block: Block) -> tuple[NDArray[Any], ...]:
         found = encode(block.X[:, self.columns], self.axes)
-        return found.index, found.fraction, found.fraction_row
+        return found.index, found.fraction.ravel(), found.fraction_row
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class _FirstPass:
         table = block.X[rows]
         cells = [table.column(j) for j in range(len(table.names))]
         part = block.start + rows, draws[rows], own.y[rows], own.weight[rows], cells
-        grams = slot_grams(EncodedRows(encoding.axes, *own.X), own.weight)
+        grams = slot_grams(encoded_block(own, encoding.axes), own.weight)
         classes = np.bincount(own.y, own.weight, self.n_classes)
         return classes, [part], *(bands(gram, 0) for gram in grams)
 

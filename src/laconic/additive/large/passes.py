@@ -52,6 +52,12 @@ def _offsets(width: int) -> list[int]:
     return sorted({0, 1} if width == 0 else {0, 1, width - 1, width, width + 1})
 
 
+def encoded_block(block: Block, axes: tuple[Axis, ...]) -> EncodedRows:
+    """The rows of a block that keeps slots, fractions (in one line) and their places."""
+    index, line, place = block.X
+    return EncodedRows(axes, index, line.reshape(-1, index.shape[1]), place)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Columns and slots of some terms, without their bases; it travels to the workers.
@@ -74,8 +80,7 @@ class Layout:
 
     def rows(self, block: Block) -> Rows:
         """The rows of an encoded block for the compiled passes."""
-        encoded = EncodedRows(self.axes, *block.X)
-        return CoarseRows(encoded, self.coarse).packed(self.pairs)
+        return CoarseRows(encoded_block(block, self.axes), self.coarse).packed(self.pairs)
 
     def scores(self, rows: Rows, values: Floats, intercept: Floats) -> Floats:
         from laconic.additive._numba_rows import scores_of_slots
