@@ -168,3 +168,15 @@ def test_axes_of_two_columns_have_a_sign_that_no_order_changes():
         turned = X[rows][:, columns]
         again = PrincipalMap(n_components=2).fit(turned).transform(turned)
         np.testing.assert_allclose(again, said[rows], atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [None, "linear", "rbf"])
+def test_a_hinge_that_learns_nothing_says_the_first_class_in_any_order(kernel):
+    """Every score was -1 up to rounding, and rounding decided."""
+    draw = np.random.default_rng(3)
+    X, y = draw.normal(size=(60, 3)).round(1), np.arange(60) % 5
+    said = laconic.ConvexRiskClassifier("hinge", kernel=kernel, C=0.01).fit(X, y).predict(X)
+    for _ in range(5):
+        rows = draw.permutation(60)
+        model = laconic.ConvexRiskClassifier("hinge", kernel=kernel, C=0.01).fit(X[rows], y[rows])
+        np.testing.assert_array_equal(model.predict(X[rows]), said[rows])

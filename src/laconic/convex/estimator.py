@@ -20,6 +20,7 @@ from laconic.convex.risk import (
     shares_documentation,
 )
 from laconic.convex.solver import solve_joint_logistic
+from laconic.convex.tuning import EQUAL_SCORES
 from laconic.core.calibration import check_calibrated
 from laconic.core.contract import (
     Accepts,
@@ -286,10 +287,14 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class with the largest score."""
+        """The class with the largest score; of equal ones the first."""
         scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        if scores.ndim == 1:
+            return np.asarray(self.classes_[(scores > 0).astype(int)])
+        if not hasattr(self, "predict_proba"):
+            # a hinge that learns nothing of some classes says -1 of all of them, up to rounding
+            scores = scores >= scores.max(axis=1, keepdims=True) - EQUAL_SCORES
+        return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     @by_blocks
