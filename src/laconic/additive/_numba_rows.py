@@ -373,7 +373,7 @@ def _add_grid(
 
 
 @njit(cache=True, nogil=True)
-def _add_only(rows: Rows, terms: Terms, t: int, slot_values: Floats, change: Floats) -> None:
+def add_only(rows: Rows, terms: Terms, t: int, slot_values: Floats, change: Floats) -> None:
     way = _pass_of(rows, terms, t)
     if way <= _CELLS:
         width = terms.width[t]
@@ -410,42 +410,10 @@ def add_term(
     ``own`` has room for what the term alone adds.
     """
     own[:] = 0.0
-    _add_only(rows, terms, t, slot_values, own)
+    add_only(rows, terms, t, slot_values, own)
     for i in range(own.shape[0]):
         change[i] += own[i]
         residual[i] += h[i] * own[i]
-
-
-# Whole scores and sums by slot values, without bases: what travels to rows that stay elsewhere.
-
-
-@njit(cache=True, nogil=True)
-def scores_of_slots(
-    rows: Rows, terms: Terms, place: Ints, slot_values: Floats, b: Floats, out: Floats
-) -> None:
-    """out[k] = b[k] + sum of all terms; term t has its slot values from ``place[t]`` on."""
-    every = np.arange(place.shape[0] - 1)
-    buffer = np.zeros(longest(terms, every))
-    for k in range(out.shape[0]):
-        out[k, :] = b[k]
-        for t in every:
-            m = terms.size[t]
-            own = buffer[: padded(terms, t)]
-            own[:m] = slot_values[k, place[t] : place[t] + m]
-            own[m:] = 0.0
-            _add_only(rows, terms, t, own, out[k])
-
-
-@njit(cache=True, nogil=True)
-def sums_of_slots(rows: Rows, terms: Terms, place: Ints, values: Floats, out: Floats) -> None:
-    """out[k, place[t] : place[t + 1]] = slot sums of values[k], for every term."""
-    every = np.arange(place.shape[0] - 1)
-    buffer = np.empty(longest(terms, every))
-    for t in every:
-        own = buffer[: padded(terms, t)]
-        for k in range(values.shape[0]):
-            slot_sums(rows, terms, t, values[k], own)
-            out[k, place[t] : place[t + 1]] = own[: terms.size[t]]
 
 
 # From and to coordinates.
@@ -472,7 +440,7 @@ def score_change(
                 for c in range(m):
                     for j in range(r):
                         sums[c] += B[c, j] * g[k, s + j]
-            _add_only(rows, terms, t, sums, change[k])
+            add_only(rows, terms, t, sums, change[k])
 
 
 @njit(cache=True, nogil=True)
@@ -484,7 +452,7 @@ def coordinate_rows(rows: Rows, terms: Terms, owner: Ints, wanted: Ints, out: Fl
         values = buffer[: padded(terms, t)]
         values[: terms.size[t]] = basis_of(terms, t)[:, wanted[i] - terms.start[t]]
         values[terms.size[t] :] = 0.0
-        _add_only(rows, terms, t, values, out[i])
+        add_only(rows, terms, t, values, out[i])
 
 
 @njit(cache=True, nogil=True)

@@ -83,7 +83,7 @@ class Layout:
         return CoarseRows(encoded_block(block, self.axes), self.coarse).packed(self.pairs)
 
     def scores(self, rows: Rows, values: Floats, intercept: Floats) -> Floats:
-        from laconic.additive._numba_rows import scores_of_slots
+        from laconic.additive.large._numba import scores_of_slots
 
         out = np.empty((len(values), rows.slots.shape[1]))
         scores_of_slots(rows, self.terms, self.place, values, intercept, out)
@@ -91,7 +91,7 @@ class Layout:
 
     def sums(self, rows: Rows, values: Floats) -> Floats:
         """(lines, slots): sums of every line of ``values`` (lines, rows) by slot."""
-        from laconic.additive._numba_rows import sums_of_slots
+        from laconic.additive.large._numba import sums_of_slots
 
         out = np.empty((len(values), int(self.place[-1])))
         sums_of_slots(rows, self.terms, self.place, values, out)
