@@ -231,3 +231,19 @@ def test_troubles_of_the_machine_are_one_line(monkeypatch, capsys, trouble, code
     shown = capsys.readouterr().err
     assert sentence in shown
     assert shown.count("\n") == 1
+
+
+def test_a_target_that_is_not_there_is_told_before_the_table_is_read(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "rows.csv"
+    path.write_text("a,y\n0.5,1\n")
+    read = []
+
+    def chunks(*rest):
+        for k in range(3):
+            read.append(k)
+            yield {"a": ["0.5"], "y": ["1"]}
+
+    monkeypatch.setattr("laconic.data.tables.files.read_chunks", chunks)
+    assert run("fit", path, "--target", "z", "--out", tmp_path / "out") == 2
+    assert "There is no column 'z' in the table" in capsys.readouterr().err
+    assert read == [0]

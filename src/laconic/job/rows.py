@@ -92,7 +92,7 @@ def read_rows(
 ) -> JobRows:
     """A file with a column of classes, every other column read as it is written."""
     beside = beside or Beside()
-    frame = read_frame(data, text, doubts=True)
+    frame = read_frame(data, text, doubts=True, needs=target)
     rows = split_target(frame, target, weight=beside.weight, drop_missing=drop_missing)
     names = list(rows.X) if isinstance(rows.X, dict) else list(rows.X.columns)
     for name in (*beside.not_learned, *beside.costs.values()):
@@ -173,7 +173,7 @@ def rows_for(
 ) -> tuple[Table, NDArray[Any] | None]:
     """The rows of a file as a model reads them and, with a target, their classes."""
     schema = model.estimator_.schema_
-    frame = read_frame(data, text, doubts=schema.reading is not None)
+    frame = read_frame(data, text, doubts=schema.reading is not None, needs=target)
     if target is None:
         return schema.apply(frame), None
     rows = split_target(frame, target)
@@ -182,7 +182,7 @@ def rows_for(
 
 def look_at_file(data: str | Path, target: str | None, text: TextFormat, asked: Asked) -> Look:
     """What ``laconic look`` says of a file; with a target, suspicions about it too."""
-    frame = read_frame(data, text, doubts=True)
+    frame = read_frame(data, text, doubts=True, needs=target)
     if target is not None:
         return look_at(split_target(frame, target, drop_missing=True), asked)
     evidence = gather(frame, asked.missing)

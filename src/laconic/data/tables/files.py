@@ -30,13 +30,24 @@ def read_table(path: str | Path, text: TextFormat | None = None) -> Table:
     return Schema.learn(read_frame(path, text)).table
 
 
-def read_frame(path: str | Path, text: TextFormat | None = None, *, doubts: bool = False) -> Any:
+def read_frame(
+    path: str | Path,
+    text: TextFormat | None = None,
+    *,
+    doubts: bool = False,
+    needs: str | None = None,
+) -> Any:
     """The whole file: a polars frame, or a dict of columns where polars is not installed.
 
     With ``doubts``, numbers of a text file that could be thousands (1.234) stay texts, for a
-    reading of the whole table to decide.
+    reading of the whole table to decide. A column that it ``needs`` and has not is told before
+    more than the first rows are read.
     """
-    chunks = list(read_chunks(path, text))
+    chunks: list[Any] = []
+    for chunk in read_chunks(path, text):
+        if needs is not None and not chunks:
+            refuse_unknown(needs, list(chunk if isinstance(chunk, dict) else chunk.columns))
+        chunks.append(chunk)
     if not chunks:
         header = "a header and no rows" if is_text(path) else "no rows"
         raise UnreadableFileError(f"{name_of(path)} has {header}.")
