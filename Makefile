@@ -32,7 +32,7 @@ bench: .venv-bench/bench.done
 stress: $(VENV)/test.done
 	$(BIN)/python -m stress $(PARTS) $(if $(MINUTES),--minutes $(MINUTES)) --resume stress/run.json
 
-# some cases of each part: what CI runs after the tests
+# some cases of each part
 stress-quick: $(VENV)/test.done
 	$(BIN)/python -m stress --quick
 
