@@ -68,10 +68,6 @@ _UNIT_HOURS = {unit: hours for hours, units in HOUR_UNITS.items() for unit in un
 _PART = re.compile(r"([0-9]+(?:[.,][0-9]+)?)\s*([^\W\d_]+)\.?,?\s*(?:and\s+|et\s+|und\s+)?")
 _ISO = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S)?)?")
 
-ORDERS = ("ymd", "dmy", "mdy", "short-ymd", "name", "month", "compact")
-"""How the parts of a date stand: numbers in three orders, the year of two digits first, a month by
-name, a month alone, 8 digits."""
-
 
 def reading_orders(order: str) -> frozenset[str]:
     """The orders that a column of one order may have too: 2024-01-31 leaves no doubt.
