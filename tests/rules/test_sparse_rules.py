@@ -180,3 +180,15 @@ def test_the_main_job_offers_rules_to_small_tables_and_by_name() -> None:
     X, y = mixed(300)
     small = LaconicClassifier(candidates=["rules", "logistic"], random_state=0).fit(X, y)
     assert small.candidate_ == "rules"
+
+
+def test_no_order_of_columns_changes_the_rules() -> None:
+    # eight rows and many rules that say the same of them: which of them enters is a tie
+    draw = np.random.default_rng(3)
+    X = pd.DataFrame(draw.integers(0, 3, (8, 5)).astype(float), columns=list("abcde"))
+    y = np.arange(8) % 3
+    model = SparseRulesClassifier(20, cv=2, random_state=0)
+    said = model.fit(X, y).predict_proba(X)
+    for turn in ("edcba", "bdace", "caebd"):
+        again = model.fit(X[list(turn)], y).predict_proba(X)
+        np.testing.assert_allclose(again, said, atol=1e-9)

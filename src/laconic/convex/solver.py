@@ -31,7 +31,9 @@ from laconic.convex.tuning import (
     MOST_NEWTON_COLUMNS,
     MOST_ROWS_ON_KINK,
     NEWTON_STEPS,
+    POLISHED,
     POLISHING_STEPS,
+    POLISHINGS,
     REFINEMENTS,
     RESTARTS,
     SECANT_STEPS,
@@ -154,8 +156,14 @@ class _Runs:
         """A small table gets a few more iterations, towards rounding: they cost little there."""
         if not best.converged or best.n_iter == 0 or self.source.n_rows > SMALL_TABLE:
             return best
-        closer = self.run(best.point, 1e-15, POLISHING_STEPS, best.n_iter)
-        return replace(closer, why_stopped="gap") if closer.gap < best.gap else best
+        for _ in range(POLISHINGS):
+            closer = self.run(best.point, 1e-15, POLISHING_STEPS, best.n_iter)
+            if closer.gap >= best.gap:
+                break
+            best = replace(closer, why_stopped="gap")
+            if best.gap <= POLISHED * best.value:
+                break
+        return best
 
     def centred(self, best: Solution) -> Solution:
         """The middle intercept where several are best, as for a median of two numbers.

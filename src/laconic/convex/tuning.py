@@ -34,6 +34,13 @@ SMALL_TABLE = 10_000
 
 POLISHING_STEPS = 3
 
+POLISHED = 1e-11
+"""Gap, as a share of the objective, below which no more polishing is tried: what the penalty leaves
+free is its square root, so that neither order of rows nor of columns moves a score by 1e-5."""
+
+POLISHINGS = 5
+"""Times that polishing goes on while the gap falls (case 4666 of stress/tables needs two)."""
+
 MOST_ROWS_ON_KINK = 4_000
 """Rows that are put back on their kink by one dense least-squares problem; by convention."""
 

@@ -7,11 +7,11 @@ condition c holds and -1 where it does not. They know nothing of the target.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from laconic._typing import Floats, Ints, Signs
+from laconic._typing import Floats, Ints, Keys, Signs
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, encode_column
 from laconic.data.tables.columns import Table
 from laconic.data.tables.kinds import MISSING
@@ -130,6 +130,17 @@ class RuleSet:
     @property
     def owner(self) -> Ints:
         return np.repeat(np.arange(len(self.columns)), [len(c.names) for c in self.columns])
+
+    def ordered(self, keys: Keys) -> RuleSet:
+        """The rules by keys of their columns' content: no tie knows how the columns were given."""
+        sizes = [len(c.names) for c in self.columns]
+        owner, place = self.owner, np.concatenate([np.arange(0), *map(np.arange, sizes)])
+        ends = np.stack([self.first, np.where(self.second < 0, self.first, self.second)])
+        column, cut = keys[owner[ends]], place[ends]
+        turned = column[0] > column[1]
+        column[:, turned], cut[:, turned] = column[::-1, turned], cut[::-1, turned]
+        order = np.lexsort((cut[1], cut[0], column[1], column[0], self.second >= 0))
+        return replace(self, first=self.first[order], second=self.second[order])
 
     def read(self, table: Table) -> Signs:
         """(rules, rows)."""

@@ -159,7 +159,7 @@ class SparseRulesClassifier(FormPrediction):
     def _fit(self, rows: Training, n_given: int) -> None:
         most = int(self.max_rules), int(self.max_cuts)
         forbidden = forbidden_pairs(self.forbid, rows.table.names)
-        rules = rules_of(rows.table, rows.weight, *most, forbidden)
+        rules = rules_of(rows.table, rows.weight, *most, forbidden).ordered(rows.column_keys)
         signs = rules.read(rows.table)
         folds = []
         if self.penalty == "cv":
