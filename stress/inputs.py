@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def _gz(path: Path, text: bytes, times: int) -> None:
-    with gzip.open(path, "wb") as stream:
+    with gzip.open(path, "wb", compresslevel=1) as stream:
         for _ in range(times):
             stream.write(text)
 
