@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from laconic import MinimaxClassifier
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.minimax.criterion import DenseLaws, Laws, PriorBox, SparseLaws, zero_one
 from laconic.minimax.solver import solve_minimax
 

@@ -220,7 +220,7 @@ def block(folder: Path, n_rows: int) -> None:
 
     from laconic.additive.large.passes import Layout, PassPoint, RowGap, SlopeSums
     from laconic.additive.terms import pair_terms, single_terms
-    from laconic.core.gray_zone import TruncatedLogistic
+    from laconic.core.losses import TruncatedLogistic
     from laconic.data.row_keys import least_rows
     from laconic.data.source import BLOCK_ROWS, Block
     from laconic.data.tables.axes import KnotRule, encode, learn_axes

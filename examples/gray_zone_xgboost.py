@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from laconic.core.gray_zone import TruncatedLogistic, log_odds
+from laconic.core.losses import TruncatedLogistic, log_odds
 
 
 def objective(loss: TruncatedLogistic) -> Callable[[Any, Any], tuple[Any, Any]]:

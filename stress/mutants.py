@@ -51,7 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("return _within(a, 0.0, 1.0, -a)", "return _within(a, 0.0, 1.0, a)"),
     ),
     *_of(
-        "core/gray_zone", "tests/core/test_losses.py tests/linear/test_kink_newton.py",
+        "core/losses", "tests/core/test_losses.py tests/linear/test_kink_newton.py",
         ("return self.p_min, 1.0 - self.p_max", "return self.p_min, self.p_max"),
         ("return self.plain(F, y) - self.floors[y]", "return self.plain(F, y)"),
     ),
@@ -63,7 +63,7 @@ MUTANTS: tuple[Mutant, ...] = (
          "if matrix.ndim not in (2, 3):"),
     ),
     *_of(
-        "core/links", "tests/core/test_forms.py tests/export/test_model_file.py",
+        "core/forms", "tests/core/test_forms.py tests/export/test_model_file.py",
         ("return np.asarray(softmax(log_expit(scores), axis=1))",
          "return np.asarray(softmax(scores, axis=1))"),
     ),

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import laconic
 from laconic.cli.export import export_app
 from laconic.core.forms import SlotTerm
-from laconic.core.solution import Kink, fenchel_young
+from laconic.core.losses import Kink, fenchel_young
 from laconic.data.demo import make_payments
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis
 from laconic.export.parts import parts_of

@@ -19,7 +19,7 @@ from laconic.additive.criterion import (
 )
 from laconic.additive.solver import solve_additive
 from laconic.additive.terms import single_terms
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 
 
 def test_gap_bounds_the_suboptimality_of_a_rough_solution():

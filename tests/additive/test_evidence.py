@@ -13,7 +13,7 @@ from laconic.additive.criterion import AdditiveProblem, CurvatureBlocks, loss_sl
 from laconic.additive.solver import solve_additive
 from laconic.additive.structure import AdditivePlan, Smoothness, Task, population
 from laconic.additive.tuning import POWERS
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 
 PLAN = AdditivePlan(2, TruncatedLogistic())
 
@@ -136,7 +136,7 @@ def test_parameters_of_single_columns_are_pooled_and_those_of_pairs_are_not():
 @pytest.mark.parametrize("penalty", [1e-3, 1.0, 1e3])
 def test_degrees_of_freedom_are_those_of_the_whole_block_but_for_a_bound(penalty):
     """A coordinate left on its own may count by h / (h + D) <= 1/31 too much, others hardly."""
-    from laconic.additive._numba_blocks import evidence_sums
+    from laconic.additive._numba_terms import evidence_sums
 
     singles, _ = singles_of(np.random.default_rng(0).normal(size=(300, 1)))
     r = int(singles.rank[0])

@@ -16,7 +16,7 @@ from laconic.additive.large.newton import LargeTask, shifted
 from laconic.additive.large.passes import bands, unbanded
 from laconic.additive.structure import AdditivePlan, Smoothness, Structure, Task
 from laconic.additive.terms import pair_terms, single_terms
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 from laconic.data.source import ArraySource, Recoded, Recoding
 from laconic.data.tables.axes import KnotRule, encode, learn_axes
 from laconic.data.tables.columns import Schema

@@ -12,7 +12,7 @@ from laconic.additive import pairs, tuning
 from laconic.additive.criterion import loss_slopes
 from laconic.additive.structure import AdditivePlan, Smoothness, Task, roughness_units
 from laconic.additive.terms import PairGrids, pair_terms
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 
 PLAN = AdditivePlan(2, TruncatedLogistic())
 

@@ -13,7 +13,7 @@ from laconic.additive.selection import PathPoint, Selection, choose, ratios_belo
 from laconic.additive.structure import AdditivePlan, Task, term_norms
 from laconic.additive.terms import PairGrids
 from laconic.additive.tuning import RATIOS
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 
 PLAN = AdditivePlan(2, TruncatedLogistic())
 

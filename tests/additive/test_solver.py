@@ -31,7 +31,7 @@ from laconic.additive.solver import (
 )
 from laconic.additive.structure import AdditivePlan, Smoothness, Task, roughness_units
 from laconic.additive.terms import TermSet, bending, single_terms
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 
 
 def conic_minimum(designs, grams, roughs, y, weight, group, bend, ridge, zone=(0.0, 1.0)) -> float:
@@ -236,7 +236,7 @@ def test_rows_that_hardly_curve_change_the_steps_and_not_the_end(group, monkeypa
 
 
 def test_coordinates_penalised_far_more_than_they_curve_are_on_their_own():
-    from laconic.additive._numba_blocks import decouple
+    from laconic.additive._numba_terms import decouple
 
     terms, _, _ = terms_of(300)
     packed, work = terms.packed[1], np.array([0, 4], dtype=np.int64)
@@ -273,7 +273,7 @@ def curvature(terms: TermSet, curve: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("n_scores", [1, 2])
 def test_preconditioner_is_the_inverse_where_all_coordinates_are_joint(n_scores):
-    from laconic.additive._numba_solver import precondition
+    from laconic.additive._numba_terms import precondition
 
     terms = yes_no_terms(800)
     curves = np.random.default_rng(3).random((n_scores, 800))
@@ -327,7 +327,7 @@ def test_some_rows_give_nearly_the_same_factor(monkeypatch):
 
 def test_few_conjugate_steps_end_where_columns_agree():
     """Two columns that carry the same information: four steps come within a percent."""
-    from laconic.additive._numba_solver import conjugate_steps
+    from laconic.additive._numba_terms import conjugate_steps
 
     terms = yes_no_terms(2_000)
     curves = np.random.default_rng(3).random((1, 2_000))
@@ -352,7 +352,7 @@ def test_a_factor_made_where_all_rows_are_flat_serves_a_later_model():
     penalty = np.full(terms.n_coordinates, 0.5)
     found = Preconditioner.at(terms, flat, np.arange(9), penalty, True)
     assert np.isfinite(found.factors).all()
-    from laconic.additive._numba_solver import conjugate_steps
+    from laconic.additive._numba_terms import conjugate_steps
 
     curved = model_of(terms, np.random.default_rng(0).random((1, 800)))
     state = State(np.zeros((1, terms.n_coordinates)), np.zeros(9), np.zeros(1))

@@ -22,7 +22,7 @@ from laconic.additive.structure import (
 )
 from laconic.additive.terms import PairGrids, pair_terms
 from laconic.additive.tuning import RATIOS
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 
 PLAN = AdditivePlan(2, TruncatedLogistic())
 

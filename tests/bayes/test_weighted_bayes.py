@@ -25,8 +25,8 @@ from laconic.bayes.criterion import (
 )
 from laconic.bayes.selective import select_variables
 from laconic.bayes.solver import best_weights, certified, newton_weights, thinned
+from laconic.core.losses import Solution
 from laconic.core.progress import Deadline
-from laconic.core.solution import Solution
 from laconic.data.source import ArraySource
 
 

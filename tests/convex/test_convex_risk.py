@@ -15,8 +15,7 @@ import conic
 from laconic import ConvexRiskClassifier, load, save, scan
 from laconic.convex import ConvexRiskRegressor
 from laconic.convex.solver import _certified, linear_gap, solve_joint_logistic, solve_least_squares
-from laconic.core.gray_zone import TruncatedLogistic, log_odds
-from laconic.core.losses import LogisticLoss, get_loss
+from laconic.core.losses import LogisticLoss, TruncatedLogistic, get_loss, log_odds
 from laconic.data.source import ArraySource
 
 SHAPES = ["plain", "weights", "collinear", "wide", "duplicates"]

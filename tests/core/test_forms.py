@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.interpolate import RegularGridInterpolator
 from sklearn.linear_model import LogisticRegression
 
-from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, linear_score
-from laconic.core.links import probabilities
+from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, linear_score, probabilities
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Schema, Table
 

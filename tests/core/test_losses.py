@@ -10,9 +10,15 @@ from scipy.special import xlog1py, xlogy
 
 from laconic.core import check_calibrated
 from laconic.core.calibration import calibration_function, excess_error_bound, zone_psi
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, HuberError, get_loss
-from laconic.core.solution import ScoreLoss, fenchel_young
+from laconic.core.losses import (
+    CLASSIFICATION_LOSSES,
+    REGRESSION_LOSSES,
+    HuberError,
+    ScoreLoss,
+    TruncatedLogistic,
+    fenchel_young,
+    get_loss,
+)
 
 MARGIN = [make() for make in CLASSIFICATION_LOSSES.values()]
 RESIDUAL = [*(make() for make in REGRESSION_LOSSES.values()), HuberError(0.3)]

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from laconic.data.tables.columns import Schema
-from laconic.data.tables.kinds import MISSING, UNSEEN
+from laconic.data.tables.columns import MISSING, UNSEEN, Schema
 
 CELLS = {
     "age": [31.5, None, 18.0, 44.0],

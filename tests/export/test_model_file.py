@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import laconic
 from laconic import DecisionClassifier, PlainLogisticRegression
-from laconic.core.links import refuse_overflow
+from laconic.core.forms import refuse_overflow
 from laconic.data.demo import make_payments
 from laconic.export.atomic import write_atomically
 from laconic.export.model_file import ModelFileError, _digest, load, save

@@ -12,7 +12,6 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 
 import conic
-from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.losses import (
     AbsoluteError,
     ExponentialLoss,
@@ -22,6 +21,7 @@ from laconic.core.losses import (
     SquaredError,
     SquaredHingeLoss,
     SquaredLoss,
+    TruncatedLogistic,
 )
 from laconic.data.source import ArraySource
 from laconic.kernel.fit import solve_kernel

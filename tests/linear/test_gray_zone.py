@@ -18,8 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from laconic import GrayZoneLogisticRegression, GrayZoneLogisticRegressionCV
-from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
-from laconic.core.solution import ScoreLoss, fenchel_young
+from laconic.core.losses import ScoreLoss, TruncatedLogistic, TruncatedMultinomial, fenchel_young
 from laconic.displays import SupportShareDisplay, TrueProbabilityDisplay, ZoneCostDisplay
 
 ZONES = [(0.0, 1.0), (0.05, 0.2), (0.0, 0.3), (0.6, 1.0), (0.4, 0.6)]

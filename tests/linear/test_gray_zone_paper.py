@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from laconic.core.gray_zone import log_odds
+from laconic.core.losses import log_odds
 from laconic.papers import gray_zone as paper
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import conic
-from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
-from laconic.core.losses import AbsoluteError, HingeLoss
+from laconic.core.losses import AbsoluteError, HingeLoss, TruncatedLogistic, TruncatedMultinomial
 from laconic.data.datasets import load
 from laconic.data.source import ArraySource
 from laconic.linear.solvers.kink_qp import kink_step

@@ -1,4 +1,4 @@
-"""Compiled passes over encoded rows of an additive model: arrays in, arrays out.
+"""Compiled passes over encoded rows of an additive model, and over their scores.
 
 A term reads one column (``second < 0``) or two. Its slots are those of the column's axis, or the
 cells of a grid of two coarse axes; its coordinates are ``rank`` numbers g with slot values B g.
@@ -472,3 +472,103 @@ def coordinate_sums(rows: Rows, terms: Terms, wanted: Ints, values: Floats, out:
             for c in range(m):
                 for j in range(r):
                     out[k, s + j] += B[c, j] * sums[c]
+
+
+# Losses of the scores, row by row.
+
+
+@njit(cache=True, nogil=True)
+def binary_slopes(
+    f: Floats, y: Ints, weight: Floats, zone: Floats, blur: float, residual: Floats, h: Floats
+) -> float:
+    """Weighted truncated logistic loss, its slope and curvature (y in {0, 1}); returns the sum.
+
+    ``zone`` = (position, height, floor) of the kink of negatives, then of positives, on the scale
+    of the margin; a height of zero means no kink. The kink's hinge is rounded over ``blur``.
+    """
+    total = 0.0
+    for i in range(f.shape[0]):
+        w = weight[i]
+        if w == 0.0:
+            residual[i] = 0.0
+            h[i] = 0.0
+            continue
+        sign = 1.0 if y[i] > 0 else -1.0
+        m = sign * f[i]
+        at = 3 * y[i]
+        e = np.exp(-abs(m))
+        plain = np.log1p(e) + max(-m, 0.0)
+        tail = e / (1.0 + e) if m > 0.0 else 1.0 / (1.0 + e)
+        value = plain
+        slope = -tail
+        curve = e / ((1.0 + e) * (1.0 + e))
+        height = zone[at + 1]
+        if height > 0.0:
+            gap = zone[at] - m
+            if gap <= -0.5 * blur:
+                value = zone[at + 2]
+                slope = 0.0
+                curve = 0.0
+            elif gap < 0.5 * blur:
+                # smooth part + height * (gap + blur / 2)^2 / (2 blur)
+                reach = gap + 0.5 * blur
+                if gap > 0.0:
+                    value = plain - height * gap
+                    slope = -tail + height
+                else:
+                    value = zone[at + 2]
+                    slope = 0.0
+                    curve = 0.0
+                value += 0.5 * height * reach * reach / blur
+                slope -= height * reach / blur
+                curve += height / blur
+        total += w * value
+        residual[i] = w * sign * slope
+        h[i] = w * curve
+    return total
+
+
+@njit(cache=True, nogil=True)
+def multinomial_slopes(f: Floats, y: Ints, weight: Floats, residual: Floats, h: Floats) -> float:
+    """Weighted cross-entropy; slope p - e_y; the curvature diag(p) bounds diag(p) - p p'."""
+    K, n = f.shape
+    total = 0.0
+    for i in range(n):
+        w = weight[i]
+        if w == 0.0:
+            for k in range(K):
+                residual[k, i] = 0.0
+                h[k, i] = 0.0
+            continue
+        top = f[0, i]
+        for k in range(1, K):
+            top = max(top, f[k, i])
+        scale = 0.0
+        for k in range(K):
+            h[k, i] = np.exp(f[k, i] - top)
+            scale += h[k, i]
+        total += w * (np.log(scale) + top - f[y[i], i])
+        for k in range(K):
+            p = w * h[k, i] / scale
+            residual[k, i] = p - (w if k == y[i] else 0.0)
+            h[k, i] = p
+    return total
+
+
+@njit(cache=True, nogil=True)
+def curved(h: Floats, change: Floats, out: Floats) -> None:
+    """out = Hessian of the loss times ``change``: h for one score, w (diag(p) - p p') for several.
+
+    With several scores h = w p, so that w is the sum of h over the classes.
+    """
+    K, n = h.shape
+    for i in range(n):
+        mean = 0.0
+        if K > 1:
+            total = 0.0
+            for k in range(K):
+                total += h[k, i]
+                mean += h[k, i] * change[k, i]
+            mean = mean / total if total > 0.0 else 0.0
+        for k in range(K):
+            out[k, i] = h[k, i] * (change[k, i] - mean)

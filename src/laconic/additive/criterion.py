@@ -29,8 +29,7 @@ from scipy.special import softmax, xlogy
 
 from laconic._typing import Floats, Ints
 from laconic.additive.terms import TermSet
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.solution import fenchel_young
+from laconic.core.losses import TruncatedLogistic, fenchel_young
 
 if TYPE_CHECKING:
     from laconic.additive._numba_rows import Rows, Terms
@@ -192,7 +191,7 @@ class LossState:
         self.zone = np.array([finite[0], heights[0], floors[0], finite[1], heights[1], floors[1]])
 
     def loss(self, scores: Floats) -> float:
-        from laconic.additive._numba_solver import binary_slopes, multinomial_slopes
+        from laconic.additive._numba_rows import binary_slopes, multinomial_slopes
 
         p = self.problem
         if p.n_scores == 1:
@@ -246,7 +245,7 @@ class CurvatureBlocks(NamedTuple):
 
 def curvature_blocks(rows: Rows, terms: Terms, work: Ints, curves: Floats) -> CurvatureBlocks:
     """The blocks of the terms in ``work`` for curvatures (scores, rows)."""
-    from laconic.additive._numba_solver import curvature_blocks as fill
+    from laconic.additive._numba_terms import curvature_blocks as fill
 
     start = np.concatenate([[0], np.cumsum(len(curves) * terms.rank[work] ** 2)]).astype(np.int64)
     blocks = CurvatureBlocks(work, np.empty(start[-1]), start)

@@ -18,19 +18,20 @@ from laconic.additive.fit import (
     FitSettings,
     FittedTerm,
     edited_term,
+    encode_training,
     fit_additive,
     fold_forms,
     refit_rest,
 )
-from laconic.additive.scan import encode_training, read_encoded, read_sample
+from laconic.additive.scan import read_encoded, read_sample
 from laconic.core.contract import Accepts, Interval, StrOptions, fit_context
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, expected_costs
-from laconic.core.folds import folds_of, pairs_of_keys, seed_of
+from laconic.core.folds import folds_of
 from laconic.core.form_prediction import FormPrediction
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
+from laconic.data.row_keys import pairs_of_keys, seed_of
 from laconic.data.tables.axes import KnotRule
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import forbidden_pairs, shown
+from laconic.data.tables.columns import Table, forbidden_pairs, shown
 
 LEAST_TOTAL, MOST_TOTAL = 1e-9, 1e15
 """Sums of sample weights that are numbers of rows: more cannot be counted in floats."""

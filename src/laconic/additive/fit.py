@@ -1,25 +1,28 @@
 """Fit of the sparse additive model: structure, choices on held-out rows, certified solution.
 
-The way of one fit: :mod:`laconic.additive.scan` learns the axes and encodes the rows,
-:func:`~laconic.additive.pairs.build` makes the structure of all rows,
-:mod:`laconic.additive.selection` chooses on held-out rows, and ``_final`` solves the convex problem
-of the chosen terms to its certificate.
+The way of one fit: :func:`encode_training` learns the axes and encodes the rows (those of a scan
+are read by :mod:`laconic.additive.scan`), :func:`~laconic.additive.pairs.build` makes the structure
+of all rows, :mod:`laconic.additive.selection` chooses on held-out rows, and ``_final`` solves the
+convex problem of the chosen terms to its certificate.
+
+Columns are ordered by their keys and rows by theirs. Sums of floating numbers depend on their
+order; sorted, the same table gives the same model whatever order its rows and columns came in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from laconic._typing import Floats, Ints
+from laconic._typing import Floats, Ints, Keys
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
 from laconic.additive.large.newton import LargeTask, shifted
 from laconic.additive.pairs import PairRule, build
-from laconic.additive.scan import EncodedTraining
 from laconic.additive.selection import Choice, FoldPath, Selection, held_out_proba, ratios_below
 from laconic.additive.solver import solve_additive
 from laconic.additive.structure import (
@@ -38,12 +41,74 @@ from laconic.additive.terms import (
     slot_masses,
     terms_of_grams,
 )
-from laconic.core.forms import AdditiveScore, SlotTerm, TermKind
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.links import Link
-from laconic.core.solution import Solution
-from laconic.data.tables.axes import Axis, CoarseAxis, encode
+from laconic.core.contract import Training
+from laconic.core.forms import AdditiveScore, Link, SlotTerm, TermKind
+from laconic.core.losses import Solution, TruncatedLogistic
+from laconic.data.row_keys import row_keys
+from laconic.data.source import Source
+from laconic.data.tables.axes import Axis, CoarseAxis, EncodedRows, KnotRule, encode, learn_axes
 from laconic.data.tables.columns import Table
+
+
+@dataclass(frozen=True)
+class EncodedTraining:
+    """What the additive fit needs of its rows, or of a sample of them and of ``all_rows``.
+
+    ``columns`` and ``rows`` are the places that the columns and rows had when they came; ``names``
+    and everything else is in the order of the fit. ``n_given`` rows came.
+    """
+
+    names: tuple[str, ...]
+    columns: Ints
+    rows: Ints
+    keys: Keys
+    y: Ints
+    weight: Floats
+    encoded: EncodedRows
+    n_given: int
+    all_rows: AllRows | None = None
+    keeps_rows: bool = True
+    """Whether results for every row that came may be kept in this process."""
+
+    @cached_property
+    def place(self) -> Ints:
+        """Where each row that came is now; -1 for those outside the sample."""
+        out = np.full(self.n_given, -1, dtype=np.int64)
+        out[self.rows] = np.arange(len(self.rows))
+        return out
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """Encoded rows where their blocks are, weights of the classes, slot products of columns."""
+
+    source: Source
+    grams: tuple[Floats, ...]
+    classes: Floats
+
+    @property
+    def weight(self) -> float:
+        return float(self.classes.sum())
+
+
+def encode_training(rows: Training, rule: KnotRule, seed: int) -> EncodedTraining:
+    """Rows in memory, encoded in the order of their keys."""
+    columns = np.argsort(rows.column_keys, kind="stable")
+    table = rows.table[:, columns]
+    encoded = encode(table, learn_axes(table, rows.weight, rule))
+    keys = row_keys(rows.table, seed, rows.column_keys)
+    return in_order(table.names, columns, keys, rows.y, rows.weight, encoded)
+
+
+def in_order(
+    names: tuple[str, ...], columns: Ints, keys: Keys, y: Ints, weight: Floats, encoded: EncodedRows
+) -> EncodedTraining:
+    order = np.lexsort((weight, y, keys))
+    for store in (encoded.index, encoded.fraction):
+        for line in store:  # one column at a time: a second copy of all would not fit
+            line[:] = line[order]
+    ordered = keys[order], y[order], weight[order]
+    return EncodedTraining(names, columns, order, *ordered, encoded, len(order))
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def screen_pairs(
 
 def all_gains(cells: NDArray[np.uint8], sizes: Ints, slopes: Floats, curves: Floats) -> Floats:
     """Gain of every pair a < b: table by table, or all tables in one product of few levels."""
-    from laconic.additive._numba_blocks import add_gains_of_tables, pair_gains
+    from laconic.additive._numba_terms import add_gains_of_tables, pair_gains
 
     ridge = tuning.GAIN_RIDGE
     gains = np.zeros((len(sizes), len(sizes)))

@@ -1,26 +1,23 @@
-"""Rows of the additive model, in memory or from a scan: encoded, in an order of their own.
+"""Rows of the additive model from a scan, or too many to hold: encoded as those in memory are.
 
 The choices of a fit pass over their rows hundreds of times, so that those are held in this process,
 encoded: a byte for each cell and four more where the cell lies between two knots. A scan is read
 twice: its axes come from the value tables of one pass, and everything after the encoding is the
 same. Of more than ``tuning.SELECTION_ROWS`` rows a sample is held; all of them stay, encoded, with
 whoever owns their block, in memory as in a scan.
-
-Columns are ordered by their keys and rows by theirs. Sums of floating numbers depend on their
-order; sorted, the same table gives the same model whatever order its rows and columns came in.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Floats, Ints, Keys
+from laconic._typing import Ints, Keys
 from laconic.additive import tuning
+from laconic.additive.fit import AllRows, EncodedTraining, in_order
 from laconic.additive.large.passes import bands, encoded_block, unbanded
 from laconic.additive.terms import slot_grams
 from laconic.core.contract import ScannedTraining, Training
@@ -33,74 +30,12 @@ from laconic.data.tables.axes import (
     category_axis,
     encode,
     knot_axis,
-    learn_axes,
 )
 from laconic.data.tables.columns import Table
 from laconic.data.value_tables import NumericTable, block_tables, column_tables, finished, labels
 
 MOST_VALUES = 2**15
 """Distinct numbers of a column of a scan that are kept apart before knots are chosen."""
-
-
-@dataclass(frozen=True)
-class EncodedTraining:
-    """What the additive fit needs of its rows, or of a sample of them and of ``all_rows``.
-
-    ``columns`` and ``rows`` are the places that the columns and rows had when they came; ``names``
-    and everything else is in the order of the fit. ``n_given`` rows came.
-    """
-
-    names: tuple[str, ...]
-    columns: Ints
-    rows: Ints
-    keys: Keys
-    y: Ints
-    weight: Floats
-    encoded: EncodedRows
-    n_given: int
-    all_rows: AllRows | None = None
-    keeps_rows: bool = True
-    """Whether results for every row that came may be kept in this process."""
-
-    @cached_property
-    def place(self) -> Ints:
-        """Where each row that came is now; -1 for those outside the sample."""
-        out = np.full(self.n_given, -1, dtype=np.int64)
-        out[self.rows] = np.arange(len(self.rows))
-        return out
-
-
-@dataclass(frozen=True)
-class AllRows:
-    """Encoded rows where their blocks are, weights of the classes, slot products of columns."""
-
-    source: Source
-    grams: tuple[Floats, ...]
-    classes: Floats
-
-    @property
-    def weight(self) -> float:
-        return float(self.classes.sum())
-
-
-def encode_training(rows: Training, rule: KnotRule, seed: int) -> EncodedTraining:
-    """Rows in memory."""
-    columns = np.argsort(rows.column_keys, kind="stable")
-    table = rows.table[:, columns]
-    encoded = encode(table, learn_axes(table, rows.weight, rule))
-    keys = row_keys(rows.table, seed, rows.column_keys)
-    return _in_order(table.names, columns, keys, rows.y, rows.weight, encoded)
-
-
-def _in_order(
-    names: tuple[str, ...], columns: Ints, keys: Keys, y: Ints, weight: Floats, encoded: EncodedRows
-) -> EncodedTraining:
-    order = np.lexsort((weight, y, keys))
-    for store in (encoded.index, encoded.fraction):
-        for line in store:  # one column at a time: a second copy of all would not fit
-            line[:] = line[order]
-    ordered = keys[order], y[order], weight[order]
-    return EncodedTraining(names, columns, order, *ordered, encoded, len(order))
 
 
 def read_encoded(
@@ -137,7 +72,7 @@ def read_encoded(
         stacked[k] = fractions.pop(j)
     names = tuple(rows.table.names[j] for j in columns)
     encoded = EncodedRows(axes, index, stacked, place)
-    return _in_order(names, columns, keys, y, weight, encoded)
+    return in_order(names, columns, keys, y, weight, encoded)
 
 
 def read_sample(
@@ -162,7 +97,7 @@ def read_sample(
     encoded = encode(some[:, columns], axes)
     names = tuple(table.names[j] for j in columns)
     own = row_keys(some, seed, keys), y[least], own_weight[least]
-    sample = _in_order(names, columns, *own, encoded)
+    sample = in_order(names, columns, *own, encoded)
     grams = tuple(unbanded(lines, 0) for lines in products)
     whole = AllRows(Recoded(source, recoding), grams, classes)
     places = numbers[least][sample.rows]

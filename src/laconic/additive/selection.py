@@ -22,7 +22,7 @@ from laconic.additive.pairs import PairRule, build
 from laconic.additive.structure import Stage, Structure, Task, adaptive_weights, support
 from laconic.additive.terms import TermSet
 from laconic.core.decisions import expected_costs
-from laconic.core.links import probabilities
+from laconic.core.forms import probabilities
 
 T = TypeVar("T")
 

@@ -32,7 +32,7 @@ from laconic.additive.criterion import (
     slopes_by_term,
 )
 from laconic.additive.terms import TermSet
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 
 if TYPE_CHECKING:
     from laconic.additive._numba_rows import Rows, Terms
@@ -410,7 +410,7 @@ class Descent:
         self, work: Ints, g: Floats, b: Floats, model: QuadraticModel, n_steps: int, exactly: bool
     ) -> None:
         """Conjugate gradients over all terms in ``work``; an older preconditioner will do."""
-        from laconic.additive._numba_solver import conjugate_steps
+        from laconic.additive._numba_terms import conjugate_steps
 
         terms = self.problem.terms
         penalty = self.problem.diagonal + self.shift[terms.owner]
@@ -425,8 +425,8 @@ class Descent:
         self, blocks: CurvatureBlocks, g: Floats, b: Floats, model: QuadraticModel, n_conjugate: int
     ) -> None:
         """Sweeps; if they have not settled, conjugate gradients over terms that are not zero."""
-        from laconic.additive._numba_blocks import decouple
-        from laconic.additive._numba_solver import curved, sweeps
+        from laconic.additive._numba_rows import curved
+        from laconic.additive._numba_terms import decouple, sweeps
 
         p, work = self.problem, blocks.work
         decouple(model.terms, blocks, p.diagonal, tuning.ON_THEIR_OWN)

@@ -50,8 +50,7 @@ from laconic.additive.criterion import (
 )
 from laconic.additive.solver import solve_additive
 from laconic.additive.terms import TermSet
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution, TruncatedLogistic
 
 
 @dataclass
@@ -132,7 +131,7 @@ class Smoothness:
 
     def update(self, point: Floats, blocks: CurvatureBlocks) -> None:
         """One Fellner-Schall step for the terms of the blocks."""
-        from laconic.additive._numba_blocks import evidence_sums
+        from laconic.additive._numba_terms import evidence_sums
 
         work, packed = blocks.work, self.terms.packed[1]
         sums = np.empty((len(work), 6))

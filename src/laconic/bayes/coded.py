@@ -21,8 +21,7 @@ from laconic.core.explanation import Explanation, TableCells, explain_form
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, plain_label
 from laconic.data.source import Source
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 from laconic.data.tables.spoken import Spoken
 from laconic.modl.criterion import LN2
 from laconic.modl.estimator import make_encoder

@@ -31,8 +31,8 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import CodedRows, WeightedBayes
 from laconic.bayes.tuning import FIRST_NEIGHBOURHOOD
+from laconic.core.losses import Solution, WhyStopped
 from laconic.core.progress import Deadline
-from laconic.core.solution import Solution, WhyStopped
 
 SearchName = Literal["dgml", "dgml-ms", "dgml-vns"]
 

@@ -16,9 +16,9 @@ from laconic.bayes.descent import DescentRules, MiniBatches, search_weights
 from laconic.bayes.solver import best_weights, certified, thinned
 from laconic.bayes.stream import BayesStream, Fresh
 from laconic.core.contract import Interval, StrOptions, fit_context
-from laconic.core.folds import seed_of
+from laconic.core.losses import Solution
 from laconic.core.progress import Deadline
-from laconic.core.solution import Solution
+from laconic.data.row_keys import seed_of
 from laconic.data.source import ArraySource
 
 _KEPT = "the best weights found so far are kept"

@@ -20,9 +20,9 @@ from laconic._typing import Floats, Ints, Mask
 from laconic.bayes.coded import CodedBayes
 from laconic.bayes.criterion import CodedRows, selection_prior
 from laconic.core.contract import Interval, StrOptions, fit_context
-from laconic.core.folds import seed_of
+from laconic.core.losses import Solution, WhyStopped
 from laconic.core.progress import Deadline
-from laconic.core.solution import Solution, WhyStopped
+from laconic.data.row_keys import seed_of
 from laconic.data.source import Block
 from laconic.data.value_tables import labels
 

@@ -11,8 +11,8 @@ from laconic._typing import Floats, Ints
 from laconic.bayes.criterion import CodedRows, WeightedBayes
 from laconic.bayes.descent import SearchPath, search, total_iterations
 from laconic.bayes.tuning import NEWTON_PRICE, NEWTON_STEPS, RELATIVE_GAP, WORKING_SET
+from laconic.core.losses import Solution, WhyStopped
 from laconic.core.progress import Deadline
-from laconic.core.solution import Solution, WhyStopped
 
 _OUT = 1e300  # price of a variable that may not come back
 

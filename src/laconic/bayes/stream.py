@@ -23,8 +23,7 @@ from laconic.bayes.coded import CodedBayes, Prepared, prepare
 from laconic.bayes.tuning import RECENT_ROWS, STREAM_GROWTH, SUMMARY_VALUES
 from laconic.core.contract import take_rows
 from laconic.data.source import ArraySource, Block, Source
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import MISSING, Kind, shown
+from laconic.data.tables.columns import MISSING, Kind, Schema, Table, shown
 from laconic.data.value_tables import NumericTable, category_table, condensed, numeric_table
 from laconic.modl.estimator import ModlEncoder, make_encoder
 from laconic.modl.fit import Setting, fit_column

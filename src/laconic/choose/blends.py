@@ -21,8 +21,7 @@ from laconic.choose.page.shortening import shortened
 from laconic.choose.tuning import LESSON_ROWS
 from laconic.core.contract import Accepts, Interval, TableReader, fit_context
 from laconic.core.form_prediction import FormPrediction
-from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
-from laconic.core.links import Link
+from laconic.core.forms import AdditiveScore, LineTerm, Link, RulesTerm, SlotTerm, Term
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.axes import Axis, CategoryAxis, Encoded, IntervalAxis, KnotAxis
 from laconic.linear.plain import PlainLogisticRegression

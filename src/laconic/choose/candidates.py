@@ -22,8 +22,7 @@ from laconic.choose.tuning import (
 )
 from laconic.core.decisions import decision_threshold, gray_zone
 from laconic.data.reading.reading import Reading
-from laconic.data.tables.columns import Schema
-from laconic.data.tables.kinds import forbidden_pairs, shown
+from laconic.data.tables.columns import Schema, forbidden_pairs, shown
 from laconic.kernel.rank_kernel import RankKernelClassifier
 from laconic.linear.plain import PlainLogisticRegression
 from laconic.minimax.estimator import MinimaxClassifier

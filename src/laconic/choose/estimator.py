@@ -38,9 +38,10 @@ from laconic.core.contract import (
 from laconic.core.decisions import class_prior, cost_matrix, positive_class
 from laconic.core.drawing import frame_of
 from laconic.core.explanation import Explanation
-from laconic.core.folds import folds_of, judging_rows, keys_of, seed_of
+from laconic.core.folds import folds_of, judging_rows, keys_of
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
+from laconic.data.row_keys import seed_of
 from laconic.data.scan.scan import Scan
 from laconic.data.scan.survey import read_labels
 from laconic.data.source import one_blas_thread

@@ -31,7 +31,7 @@ from laconic.choose.tuning import (
 )
 from laconic.core.contract import TableReader, Training, take_rows
 from laconic.core.folds import keys_of
-from laconic.core.links import probabilities
+from laconic.core.forms import probabilities
 from laconic.linear.plain import PlainLogisticRegression
 
 Folds = Sequence[tuple[Ints, Ints]]

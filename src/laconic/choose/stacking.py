@@ -26,7 +26,7 @@ from scipy.special import logsumexp, softmax
 
 from laconic._typing import Floats, Ints
 from laconic.choose.tuning import STACK_PENALTY
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 
 _TOL, _FINE = 1e-7, 1e-13
 """Relative gaps: the one that is asked for, far below what held-out rows can tell, and the one that

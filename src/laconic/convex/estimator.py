@@ -34,11 +34,15 @@ from laconic.core.contract import (
     fit_context,
     numbers_of,
 )
-from laconic.core.forms import AdditiveScore, linear_score, plain_label
-from laconic.core.gray_zone import log_odds
-from laconic.core.links import Link, probabilities
-from laconic.core.losses import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, get_loss
-from laconic.core.solution import ScoreLoss, Solution
+from laconic.core.forms import AdditiveScore, Link, linear_score, plain_label, probabilities
+from laconic.core.losses import (
+    CLASSIFICATION_LOSSES,
+    REGRESSION_LOSSES,
+    ScoreLoss,
+    Solution,
+    get_loss,
+    log_odds,
+)
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource
 from laconic.kernel.form import KernelForm, KernelScore
@@ -70,7 +74,7 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
     loss : str or object, default="logistic"
         phi: "logistic", "hinge", "squared_hinge", "squared", "exponential" or "gray_zone". An
         object of your own must have the methods of
-        :class:`~laconic.core.solution.ScoreLoss`, and is refused unless it is convex,
+        :class:`~laconic.core.losses.ScoreLoss`, and is refused unless it is convex,
         differentiable at zero and decreasing there.
     (common parameters)
     multi_class : {"auto", "ovr", "joint"}, default="auto"

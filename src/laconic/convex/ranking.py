@@ -44,7 +44,7 @@ from laconic.core.contract import (
     fit_context,
     numbers_of,
 )
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.data.source import ArraySource, Block
 
 PAIR_LOSSES = {

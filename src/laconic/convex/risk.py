@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 from laconic._typing import Floats, Ints
 from laconic.convex.solver import solve_certified
 from laconic.core.contract import LARGEST, Interval, StrOptions, TableReader, numbers_of
-from laconic.core.solution import ScoreLoss, Solution
+from laconic.core.losses import ScoreLoss, Solution
 from laconic.data.source import Source
 from laconic.kernel.fit import KernelProblem, fit_rows
 from laconic.kernel.form import KernelScore

@@ -39,16 +39,19 @@ from laconic.convex.tuning import (
     SECANT_STEPS,
     SMALL_TABLE,
 )
-from laconic.core.gray_zone import TruncatedMultinomial
 from laconic.core.losses import (
     AbsoluteError,
     HingeLoss,
     HuberError,
+    ScoreLoss,
     Scores,
+    Solution,
     SquaredError,
     SquaredLoss,
+    TruncatedMultinomial,
+    WhyStopped,
+    fenchel_young,
 )
-from laconic.core.solution import ScoreLoss, Solution, WhyStopped, fenchel_young
 from laconic.data.source import ArraySource, Block, Source
 from laconic.linear.solvers.multinomial import solve_multinomial
 from laconic.linear.solvers.newton import solve_linear

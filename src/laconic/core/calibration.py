@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.special import rel_entr
 
 from laconic._typing import Floats
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic, invert_psi
 
 Loss = Callable[[Any], Any]
 
@@ -67,18 +67,6 @@ def _smallest_risk(phi: Loss, eta: Floats) -> Floats:
         at_left, at_right = risk(left), risk(right)
         best = np.minimum(best, np.minimum(at_left, at_right))
     return best
-
-
-def invert_psi(psi: Callable[[Floats], Floats], excess: ArrayLike, most: float = 1.0) -> Floats:
-    """The largest theta in [0, most] with psi(theta) <= excess, for psi convex and increasing."""
-    excess = np.asarray(excess, dtype=np.float64)
-    low, high = np.zeros_like(excess), np.full_like(excess, most)
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        below = psi(middle) <= excess
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    # the upper end, so that rounding can only loosen the bound
-    return np.where(psi(np.full_like(excess, most)) <= excess, most, high)
 
 
 def zone_psi(loss: TruncatedLogistic, theta: ArrayLike) -> Floats:

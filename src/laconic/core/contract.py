@@ -31,8 +31,7 @@ from laconic.core.explanation import Explanation, adds_up, explain_form, sum_of_
 from laconic.data.row_keys import content_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Recoding, Source
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import MISSING, shown
+from laconic.data.tables.columns import MISSING, Schema, Table, shown
 
 __all__ = [
     "LARGEST",

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from laconic._typing import Floats
 from laconic.core import drawing as theme
 from laconic.core.forms import AdditiveScore
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Table
 from laconic.data.tables.spoken import Spoken
 
 __all__ = [

@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedGroupKFold, check_cv
-from sklearn.utils import check_random_state
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import Training
-from laconic.data.row_keys import keyed_folds, row_keys
+from laconic.data.row_keys import Pairs, keyed_folds, pairs_of_keys, row_keys
 from laconic.data.source import Block
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
-
-Pairs = list[tuple[Ints, Ints]]
+from laconic.data.tables.columns import Table, shown
 
 FEWEST_COPIES, MIXED_COPIES = 0.1, 0.02
 """Share of rows that have an equal one from which they may be copies, and the share of these that
@@ -96,14 +92,6 @@ def _taken(block: Block, chosen: NDArray[np.bool_]) -> tuple[Table, Ints, Floats
     assert block.weight is not None
     rows = np.flatnonzero(chosen)
     return block.X[rows], block.y[rows], block.weight[rows]
-
-
-def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> Pairs:
-    """Pairs (train, test) of the folds of :func:`~laconic.data.row_keys.keyed_folds`."""
-    fold = keyed_folds(keys, y, n_folds)
-    if fold.max() == 0:
-        return []
-    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
 
 
 def pairs_of_groups(groups: NDArray[Any], y: Ints, n_folds: int, seed: int) -> Pairs:
@@ -272,12 +260,3 @@ def _counted(pair: Iterable[Any], rows: Training, n_given: int) -> tuple[Ints, I
     place[rows.kept] = np.arange(rows.n_rows)
     train, test = (place[np.asarray(part)] for part in pair)
     return train[train >= 0], test[test >= 0]
-
-
-def seed_of(random_state: Any) -> int:
-    """A fixed number for None, so that a rule which draws is the same after every fit."""
-    if random_state is None:
-        return 0
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

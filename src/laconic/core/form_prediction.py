@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from laconic._typing import Floats
 from laconic.core.contract import Accepts, TableClassifier
 from laconic.core.forms import AdditiveScore
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Schema, Table, shown
 
 
 class FormPrediction(TableClassifier):

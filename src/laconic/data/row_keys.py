@@ -12,13 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from hashlib import blake2b
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.data.tables.columns import Table
+
+Pairs = list[tuple[Ints, Ints]]
+"""Rows to learn from and rows held out, one pair a fold."""
 
 _MOST_ROWS = 4_096
 """Distinct rows that tell the columns of an array apart; more would only take longer."""
@@ -217,6 +222,15 @@ def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:
     return total
 
 
+def seed_of(random_state: Any) -> int:
+    """A fixed number for None, so that a rule which draws is the same after every fit."""
+    if random_state is None:
+        return 0
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
 def shuffled(keys: Keys, weight: NDArray[np.float64], rng: Any) -> NDArray[np.int64]:
     """A random order of rows that depends on their keys and weights, not on their places.
 
@@ -282,6 +296,14 @@ def keyed_folds(keys: Keys, y: NDArray[np.int64], n_folds: int) -> NDArray[np.in
         many = count[place] >= 2 * n_folds
         fold[rows] = (place + np.where(many, copy, 0)) % n_folds
     return fold
+
+
+def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> Pairs:
+    """Pairs (train, test) of the folds of :func:`keyed_folds`."""
+    fold = keyed_folds(keys, y, n_folds)
+    if fold.max() == 0:
+        return []
+    return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
 
 
 def text_key(text: str) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats
 from laconic.data.source import Block, Source
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING
 
 _HEAVY = 0.25
 

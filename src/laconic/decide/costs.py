@@ -28,7 +28,7 @@ from laconic.core.decisions import (
 from laconic.data.reading.asked import Asked
 from laconic.data.reading.column import ColumnReading
 from laconic.data.reading.reading import Reading, read_column
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 
 __all__ = [
     "baseline_costs",

@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 
 from laconic._typing import Floats
 from laconic.core.decisions import class_codes, class_prior, correct_prior
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.decide.costs import cost_of_rows, labels_of, row_weights
 
 __all__ = ["class_risks", "correct_prior", "estimate_prior", "risk_by_prior", "worst_prior"]

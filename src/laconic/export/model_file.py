@@ -27,8 +27,7 @@ from laconic.core.decisions import class_prior
 from laconic.core.form_prediction import Form, FormClassifier
 from laconic.core.forms import AdditiveScore
 from laconic.data.reading.reading import Reading
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Schema, Table
 from laconic.decide.costs import RowCosts
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.promises import guaranteed_from_dict

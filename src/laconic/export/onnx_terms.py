@@ -8,10 +8,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
-from laconic.core.links import MOST_VOTE, probabilities
+from laconic.core.forms import (
+    MOST_VOTE,
+    AdditiveScore,
+    LineTerm,
+    RulesTerm,
+    SlotTerm,
+    Term,
+    probabilities,
+)
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 from laconic.export.parts import DecisionRule, NotExportableError, Parts, uniform_labels
 
 INT64, DOUBLE = 7, 11

@@ -18,8 +18,7 @@ from laconic.data.reading.column import ColumnReading
 from laconic.data.reading.reading import Reading
 from laconic.data.reading.words import YES_NO
 from laconic.data.tables.cells import MISSING_TEXTS
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Schema, Table, shown
 from laconic.decide.estimator import DecisionClassifier
 from laconic.linear.form import LinearScore
 

@@ -10,8 +10,7 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.core.forms import LineTerm, RulesTerm, SlotTerm, Term
 from laconic.data.tables.axes import Axis, IntervalAxis, KnotAxis, encode_column
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 from laconic.export.parts import NotExportableError, Parts
 
 _MOST_PARTS = 2_000

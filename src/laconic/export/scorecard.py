@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from laconic._typing import Floats, Ints
 from laconic.core.decisions import class_codes
 from laconic.core.folds import held_out_rows
-from laconic.core.forms import AdditiveScore
-from laconic.core.links import probabilities
+from laconic.core.forms import AdditiveScore, probabilities
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table
 from laconic.export.card import inert, table

@@ -7,7 +7,7 @@ from typing import Any
 
 from laconic import __version__
 from laconic.data.reading.column import ColumnReading
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 from laconic.export.parts import (
     DecisionRule,
     Label,

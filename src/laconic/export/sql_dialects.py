@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ulp
 
 from laconic.data.tables.cells import is_plain_number
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 
 
 def shortest_safe_digits(value: float) -> str:

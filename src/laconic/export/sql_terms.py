@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
-from laconic.core.links import MOST_VOTE, probabilities
+from laconic.core.forms import (
+    MOST_VOTE,
+    AdditiveScore,
+    LineTerm,
+    RulesTerm,
+    SlotTerm,
+    Term,
+    probabilities,
+)
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis
 from laconic.export.parts import DecisionRule, Parts
 from laconic.export.sql_dialects import Dialect
@@ -153,7 +160,7 @@ class TermWriter:
         return f"({distance} / {number(gap)})"
 
 
-# From scores to probabilities in SQL, step by step; see :mod:`laconic.core.links`.
+# From scores to probabilities in SQL, step by step; see :mod:`laconic.core.forms`.
 #
 # No step takes the exponential of a large positive number, so none overflows.
 

@@ -18,9 +18,8 @@ from laconic.data.reading.names import DISTINCT_SHARE
 from laconic.data.reading.raw import raw_column
 from laconic.data.reading.reading import Reading, gather, read_column
 from laconic.data.reading.words import PERCENT
-from laconic.data.tables.columns import Table
+from laconic.data.tables.columns import Table, shown
 from laconic.data.tables.files import Labelled, as_native, read_frame, refuse_unknown, split_target
-from laconic.data.tables.kinds import shown
 from laconic.data.tables.text import TextFormat
 from laconic.decide.costs import RowCosts
 from laconic.decide.estimator import DecisionClassifier

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from laconic._typing import Floats
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 from laconic.decide.reference import ColumnReference, Reference
 
 MOVED = 0.25

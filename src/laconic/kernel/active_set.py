@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from laconic._typing import Floats
-from laconic.core.gray_zone import CURVED, FLAT, ON_KINK, TruncatedLogistic
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import CURVED, FLAT, ON_KINK, Solution, TruncatedLogistic, WhyStopped
 from laconic.kernel.kernels import KernelRows
 from laconic.kernel.rounded import LossRows
 from laconic.kernel.tuning import LARGEST_ACTIVE_SET

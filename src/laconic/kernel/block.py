@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.kernel.kernels import KernelRows, scores_of
 from laconic.kernel.low_rank import find_span
 from laconic.kernel.newton import Move, Point, anneal, descend, sturdy_factor

@@ -17,8 +17,8 @@ from laconic.core.contract import (
     Training,
     fit_context,
 )
-from laconic.core.gray_zone import CURVED, ON_KINK, TruncatedLogistic
-from laconic.core.links import Link, probabilities
+from laconic.core.forms import Link, probabilities
+from laconic.core.losses import CURVED, ON_KINK, TruncatedLogistic
 from laconic.kernel.fit import KernelProblem, fit_landmarks, fit_rows
 from laconic.kernel.form import KernelForm, KernelScore
 from laconic.kernel.kernels import parzen_bandwidth

@@ -16,8 +16,8 @@ from scipy.sparse import issparse
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training, numbers_of
-from laconic.core.folds import seed_of
-from laconic.core.solution import ScoreLoss, Solution
+from laconic.core.losses import ScoreLoss, Solution
+from laconic.data.row_keys import seed_of
 from laconic.data.source import one_blas_thread
 from laconic.kernel.kernels import Kernel, KernelRows
 from laconic.kernel.low_rank import find_span, landmark_span, solve_span

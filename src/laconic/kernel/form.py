@@ -11,8 +11,7 @@ from scipy.sparse import issparse
 
 from laconic._typing import Floats
 from laconic.core.contract import numbers_of
-from laconic.core.forms import plain_label
-from laconic.core.links import Link, n_scores_of, probabilities, refuse_overflow
+from laconic.core.forms import Link, n_scores_of, plain_label, probabilities, refuse_overflow
 from laconic.data.tables.columns import Schema, Table
 from laconic.kernel.kernels import Kernel
 

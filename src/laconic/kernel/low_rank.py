@@ -22,7 +22,7 @@ from scipy.linalg import solve_triangular
 from scipy.sparse import issparse
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.kernel.kernels import Kernel, KernelRows
 from laconic.kernel.newton import FeatureSpace, Point, anneal, descend
 from laconic.kernel.rounded import LossRows

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.kernel.rounded import LossRows, Rounded
 from laconic.kernel.tuning import FEATURE_CHUNK, FIRST_WIDTH, PACKED, STALE, STUCK
 from laconic.linear.solvers.rows import balanced

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.solution import ScoreLoss, fenchel_young
+from laconic.core.losses import ScoreLoss, TruncatedLogistic, fenchel_young
 from laconic.linear.solvers.rows import best_constant, no_less_than_tiny
 
 

@@ -2,7 +2,7 @@
 
 Second-order choice of the pair, shrinking, and a cache of kernel rows in single precision. The
 losses it knows are those whose score as a function of the slope has a closed form; for any other
-:class:`~laconic.core.solution.ScoreLoss` use the Newton solvers.
+:class:`~laconic.core.losses.ScoreLoss` use the Newton solvers.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.gray_zone import TruncatedLogistic
 from laconic.core.losses import (
     AbsoluteError,
     ExponentialLoss,
     HingeLoss,
     HuberError,
     LogisticLoss,
+    ScoreLoss,
+    Solution,
     SquaredError,
     SquaredHingeLoss,
     SquaredLoss,
+    TruncatedLogistic,
+    WhyStopped,
 )
-from laconic.core.solution import ScoreLoss, Solution, WhyStopped
 from laconic.kernel import _numba_smo as hot
 from laconic.kernel.kernels import KernelRows, in_fours, scores_of
 from laconic.kernel.rounded import LossRows

@@ -15,8 +15,9 @@ from sklearn.utils import Tags
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Interval, StrOptions, Training, fit_context
 from laconic.core.decisions import cost_matrix, decision_threshold
-from laconic.core.folds import folds_of, seed_of
-from laconic.core.gray_zone import TruncatedLogistic, log_odds
+from laconic.core.folds import folds_of
+from laconic.core.losses import TruncatedLogistic, log_odds
+from laconic.data.row_keys import seed_of
 from laconic.linear.estimator import GrayZoneLogisticRegression, GrayZoneScores, pair_loss
 from laconic.linear.fit import Task, fit_binary, stacked
 from laconic.linear.tuning import HALF_WIDTHS, REACH, THRESHOLDS

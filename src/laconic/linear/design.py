@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from laconic._typing import Floats, Ints
-from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term, plain_label
-from laconic.core.links import Link
+from laconic.core.forms import AdditiveScore, LineTerm, Link, SlotTerm, Term, plain_label
 from laconic.data.tables.axes import CategoryAxis, encode_column
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 from laconic.linear.tuning import LEAST_LEVEL_WEIGHT
 
 LEAST_SCALE = 1e-290

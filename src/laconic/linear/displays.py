@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from laconic._typing import Floats
 from laconic.core import drawing as theme
-from laconic.core.gray_zone import log_odds
+from laconic.core.losses import log_odds
 from laconic.decide.displays import CostCurveDisplay
 
 __all__ = ["SupportShareDisplay", "TrueProbabilityDisplay", "ZoneCostDisplay"]

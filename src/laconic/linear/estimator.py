@@ -26,9 +26,8 @@ from laconic.core.contract import (
     Training,
     fit_context,
 )
-from laconic.core.forms import AdditiveScore, linear_score, plain_label
-from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial, log_odds
-from laconic.core.links import Link
+from laconic.core.forms import AdditiveScore, Link, linear_score, plain_label
+from laconic.core.losses import TruncatedLogistic, TruncatedMultinomial, log_odds
 from laconic.data.source import Block
 from laconic.data.tables.columns import Table
 from laconic.linear.fit import (

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from laconic._typing import Floats
-from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution, TruncatedLogistic, TruncatedMultinomial
 from laconic.data.source import ArraySource, Source, one_blas_thread
 from laconic.linear.tuning import FAR_FROM_ZERO, FAR_TO_WIDE, WIDEST_DENSE, WIDEST_SPARSE
 

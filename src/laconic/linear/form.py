@@ -11,8 +11,7 @@ from scipy.sparse import issparse
 
 from laconic._typing import Floats
 from laconic.core.contract import numbers_of
-from laconic.core.forms import AdditiveScore, linear_score
-from laconic.core.links import Link, probabilities, refuse_overflow
+from laconic.core.forms import AdditiveScore, Link, linear_score, probabilities, refuse_overflow
 from laconic.data.tables.columns import Table
 
 

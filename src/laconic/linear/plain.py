@@ -11,8 +11,8 @@ import numpy as np
 from laconic._typing import Floats
 from laconic.core.contract import Interval, StrOptions, Training, fit_context
 from laconic.core.form_prediction import FormPrediction
-from laconic.core.gray_zone import TruncatedLogistic, TruncatedMultinomial
-from laconic.core.links import Link
+from laconic.core.forms import Link
+from laconic.core.losses import TruncatedLogistic, TruncatedMultinomial
 from laconic.linear.design import design, design_form, in_own_units, linear_columns
 from laconic.linear.effects import spread_columns
 from laconic.linear.fit import Fit, Task, fit_binary, fit_multinomial, stacked

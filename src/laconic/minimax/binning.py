@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from laconic._typing import Floats, Ints
 from laconic.convex.kmeans import kmeans_1d
 from laconic.data.row_keys import content_keys
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 from laconic.data.value_tables import NumericTable
 from laconic.minimax.profiles import BinGrid, Coder, ColumnBins
 from laconic.minimax.tuning import DEFAULT_CELLS, QUANTILE_SLACK

@@ -21,9 +21,10 @@ from laconic.core.contract import (
     Training,
     fit_context,
 )
-from laconic.core.folds import folds_of, seed_of
+from laconic.core.folds import folds_of
 from laconic.core.forms import plain_label
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
+from laconic.data.row_keys import seed_of
 from laconic.minimax.binning import BINNINGS, PROFILES
 from laconic.minimax.criterion import PriorBox, checked_costs
 from laconic.minimax.form import ProfileForm

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.data.source import ArraySource
 from laconic.data.tables.columns import Table
 from laconic.minimax.binning import BinningName, ProfilesName, learn_coder

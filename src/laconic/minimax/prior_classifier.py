@@ -25,9 +25,9 @@ from laconic.core.contract import (
     take_rows,
 )
 from laconic.core.decisions import expected_costs
-from laconic.core.folds import folds_of, seed_of
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import shown
+from laconic.core.folds import folds_of
+from laconic.data.row_keys import seed_of
+from laconic.data.tables.columns import Schema, Table, shown
 from laconic.decide.metadata import passed_to_fit, rows_of_metadata
 from laconic.minimax.criterion import PosteriorLaws, PriorBox, bayes_costs, checked_costs
 from laconic.minimax.solver import solve_minimax

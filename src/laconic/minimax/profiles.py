@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.data.source import Block, Source
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Table
 from laconic.minimax.tuning import FEW_KEYS, MAX_CELLS
 
 _KEY_LIMIT = 2**62

@@ -13,7 +13,7 @@ import numpy as np
 
 from laconic._typing import Floats
 from laconic.core.folds import HashedFolds
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.data.source import Block, Source, ordered_sum
 from laconic.data.tables.columns import Table
 from laconic.data.value_tables import block_tables, finished

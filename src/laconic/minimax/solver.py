@@ -18,7 +18,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.minimax.criterion import (
     BayesRisk,
     DenseLaws,

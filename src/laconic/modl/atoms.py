@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from laconic._typing import Floats, Ints
 from laconic.data.row_keys import code_keys, shuffled
 from laconic.data.source import ArraySource
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import Kind
+from laconic.data.tables.columns import Kind, Table
 from laconic.data.value_tables import category_table, cross_table, numeric_table
 from laconic.modl.fit import Setting, class_counts
 from laconic.modl.partition import Groups, Intervals, Side, readable_between

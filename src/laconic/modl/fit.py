@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.data.source import Block, Source
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 from laconic.data.value_tables import (
     NumericTable,
     category_table,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.modl.criterion import GARBAGE_FROM, PartitionPrior
 from laconic.modl.layers import Limits, Weights, WeightTable, solve_layers
 from laconic.modl.tuning import (

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.modl.criterion import PartitionPrior
 from laconic.modl.layers import Limits, Weights, WeightTable, solve_layers
 from laconic.modl.tuning import EXACT_WORK, LEAST_CANDIDATES, REACH

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.folds import seed_of
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
+from laconic.data.row_keys import seed_of
 from laconic.modl.atoms import Atoms, merge_side
 from laconic.modl.criterion import PartitionPrior, part_cost, partition_costs
 from laconic.modl.fit import Setting

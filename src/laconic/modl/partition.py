@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.drawing import frame_of
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Table
 from laconic.modl.criterion import Costs, level_of
 
 Codes = NDArray[np.int32]

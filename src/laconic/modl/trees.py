@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Keys
-from laconic.core.folds import seed_of
-from laconic.data.row_keys import code_keys, uniforms
+from laconic.data.row_keys import code_keys, seed_of, uniforms
 from laconic.data.value_tables import labels
 from laconic.modl.atoms import Atoms, merge_side
 from laconic.modl.criterion import LN2, Costs, part_cost, part_data_cost

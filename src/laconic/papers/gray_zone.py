@@ -23,7 +23,7 @@ from scipy.stats import norm
 from sklearn.model_selection import StratifiedKFold
 
 from laconic._typing import Floats
-from laconic.core.gray_zone import TruncatedLogistic, log_odds
+from laconic.core.losses import TruncatedLogistic, log_odds
 from laconic.data.datasets import load
 from laconic.kernel.estimator import GrayZoneKernelClassifier
 from laconic.kernel.kernels import parzen_bandwidth

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from laconic._typing import Floats
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.losses import LogisticLoss
+from laconic.core.losses import LogisticLoss, TruncatedLogistic
 from laconic.papers.drawing import Panel, Series, plot
 from laconic.papers.gray_zone import (
     TABLE_2_ZONES,

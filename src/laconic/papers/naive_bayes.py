@@ -31,7 +31,7 @@ from laconic.bayes.descent import (
 from laconic.bayes.estimator import WeightedNaiveBayes
 from laconic.bayes.selective import select_variables
 from laconic.bayes.solver import newton_weights
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.data.datasets import DataSet, available, load
 from laconic.data.row_keys import code_keys
 from laconic.data.source import ArraySource

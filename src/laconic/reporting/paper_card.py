@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from laconic._typing import Floats, Mask
-from laconic.core.forms import AdditiveScore, SlotTerm
-from laconic.core.links import probabilities
+from laconic.core.forms import AdditiveScore, SlotTerm, probabilities
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis
 from laconic.data.tables.columns import Table
 from laconic.decide.intervals import rate_interval

@@ -13,8 +13,7 @@ import numpy as np
 
 from laconic._typing import Floats, Ints, Keys, Signs
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, encode_column
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Table
 from laconic.rules.tuning import LEAST_ROWS_SHARE
 
 

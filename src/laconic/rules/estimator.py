@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Accepts, Interval, StrOptions, Training, fit_context
-from laconic.core.folds import folds_of, seed_of
+from laconic.core.folds import folds_of
 from laconic.core.form_prediction import FormPrediction
-from laconic.core.forms import AdditiveScore, SlotTerm, plain_label
-from laconic.core.links import Link, probabilities
-from laconic.core.solution import Solution
+from laconic.core.forms import AdditiveScore, Link, SlotTerm, plain_label, probabilities
+from laconic.core.losses import Solution
+from laconic.data.row_keys import seed_of
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import forbidden_pairs
+from laconic.data.tables.columns import Table, forbidden_pairs
 from laconic.rules.conditions import RuleSet, rules_of
 from laconic.rules.solver import LassoLogistic, RulePoint, held_out_path, solve_down
 

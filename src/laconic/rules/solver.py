@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import entr, expit
 
 from laconic._typing import Floats, Ints, Signs
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.rules.tuning import (
     HALVINGS,
     LEAST_CURVATURE,

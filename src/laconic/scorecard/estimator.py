@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from laconic._typing import Floats
 from laconic.core.contract import Interval, StrOptions, Training, fit_context
 from laconic.core.form_prediction import FormPrediction
-from laconic.core.forms import AdditiveScore, plain_label
-from laconic.core.links import Link
+from laconic.core.forms import AdditiveScore, Link, plain_label
 from laconic.linear.design import design, design_form, linear_columns
 from laconic.linear.estimator import GrayZoneLogisticRegression
 from laconic.modl.estimator import indicators, make_encoder

@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import lil_matrix
 
 from laconic._typing import Floats, Ints
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 from laconic.scorecard.items import ColumnItems
 from laconic.scorecard.problem import CardProblem, Limits
 

@@ -11,10 +11,11 @@ from sklearn.utils import Tags
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Accepts, Interval, StrOptions, Training, fit_context
 from laconic.core.decisions import cost_matrix, decision_threshold
-from laconic.core.folds import held_out_rows, keys_of, seed_of
+from laconic.core.folds import held_out_rows, keys_of
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, plain_label
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
+from laconic.data.row_keys import seed_of
 from laconic.data.source import one_blas_thread
 from laconic.data.tables.columns import Table
 from laconic.modl.estimator import ModlEncoder

@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 
 from laconic._typing import Floats, Ints
+from laconic.core.losses import Solution, WhyStopped
 from laconic.core.progress import Deadline, listening, report_step
-from laconic.core.solution import Solution, WhyStopped
 from laconic.scorecard.branching import Incumbent, Proof, search_support
 from laconic.scorecard.costs import CardCosts, cheapest_card
 from laconic.scorecard.problem import CardProblem

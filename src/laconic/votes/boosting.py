@@ -12,7 +12,7 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Interval, StrOptions
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.votes import tuning
 from laconic.votes.columns import Columns
 from laconic.votes.estimator import VoteClassifier

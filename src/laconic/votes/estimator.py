@@ -22,9 +22,9 @@ from laconic.core.contract import (
     fit_context,
     take_rows,
 )
-from laconic.core.folds import HashedFolds, folds_of, keys_of, seed_of
-from laconic.core.forms import AdditiveScore
-from laconic.core.links import probabilities, rounded_votes, vote_log_odds
+from laconic.core.folds import HashedFolds, folds_of, keys_of
+from laconic.core.forms import AdditiveScore, probabilities, rounded_votes, vote_log_odds
+from laconic.data.row_keys import seed_of
 from laconic.data.source import one_blas_thread
 from laconic.votes.criterion import PacBayesBound, pac_bayes_bounds
 from laconic.votes.fit import (

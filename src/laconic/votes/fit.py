@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.links import rounded_votes, vote_log_odds
+from laconic.core.forms import rounded_votes, vote_log_odds
 from laconic.votes.columns import Columns
 from laconic.votes.criterion import (
     MarginMoments,

@@ -10,8 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
-from laconic.core.forms import AdditiveScore, RulesTerm, SlotTerm, Term, plain_label
-from laconic.core.links import probabilities, rounded_votes
+from laconic.core.forms import (
+    AdditiveScore,
+    RulesTerm,
+    SlotTerm,
+    Term,
+    plain_label,
+    probabilities,
+    rounded_votes,
+)
 from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis
 from laconic.data.tables.columns import Schema, Table
 from laconic.votes.fit import FittedVote, calibration_of, trust_of

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.votes.criterion import MarginMoments
 
 OPTIMAL, OUT_OF_SWEEPS, FULL, STALLED, UNBOUNDED = range(5)

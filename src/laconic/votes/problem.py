@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution
+from laconic.core.losses import Solution
 from laconic.votes import tuning
 from laconic.votes.columns import Columns
 from laconic.votes.criterion import divergence_from_uniform, independent_rows

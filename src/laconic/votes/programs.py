@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.votes import tuning
 from laconic.votes.columns import Columns
 from laconic.votes.criterion import MarginMoments, PacBayes

@@ -47,7 +47,7 @@ from laconic.additive.large.passes import (
 from laconic.additive.solver import Descent, QuadraticModel
 from laconic.additive.structure import AdditivePlan, Structure, Task
 from laconic.additive.terms import TermSet
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.data.source import Source
 
 

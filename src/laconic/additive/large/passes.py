@@ -16,7 +16,7 @@ import numpy as np
 from laconic._typing import Floats, Ints
 from laconic.additive.criterion import LossState, row_gap
 from laconic.additive.terms import CoarseRows, TermSet, bare, pack
-from laconic.core.gray_zone import TruncatedLogistic
+from laconic.core.losses import TruncatedLogistic
 from laconic.data.source import Block
 from laconic.data.tables.axes import Axis, CoarseAxis, EncodedRows
 

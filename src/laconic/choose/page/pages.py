@@ -20,7 +20,7 @@ from laconic.choose.comparison import Judge, Outcome
 from laconic.choose.page.shortening import Shortening, form_size
 from laconic.choose.race import Race
 from laconic.choose.tuning import PATH
-from laconic.core.links import probabilities
+from laconic.core.forms import probabilities
 
 
 def formed(outcomes: Sequence[Outcome]) -> list[Outcome]:

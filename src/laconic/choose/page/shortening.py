@@ -27,8 +27,7 @@ from sklearn.isotonic import isotonic_regression
 from laconic._typing import Floats, Ints
 from laconic.choose.tuning import FIRST_CUT, REFIT_RIDGE
 from laconic.core.compact import term_size
-from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term
-from laconic.core.links import probabilities
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term, probabilities
 from laconic.data.tables.axes import KnotAxis, encode_column
 from laconic.data.tables.columns import Table
 

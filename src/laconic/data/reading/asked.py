@@ -20,7 +20,7 @@ from laconic.data.reading.kinds import (
     yes_no,
 )
 from laconic.data.reading.words import NO, YES
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 
 KINDS = (
     "number", "number-point", "number-comma", "date", "date-dmy", "date-mdy", "date-ymd", "time",

@@ -22,7 +22,7 @@ from laconic.data.reading.names import (
     repeated_id,
 )
 from laconic.data.reading.words import NO, NOTHING_KNOWN, PERCENT, YES, YES_NO
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 
 ODD_SHARE = 0.02
 """Share of cells that may be unlike all others and be taken for missing. By convention."""

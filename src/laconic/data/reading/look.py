@@ -18,8 +18,7 @@ from laconic.data.reading.names import DISTINCT_SHARE
 from laconic.data.reading.numbers import number_text
 from laconic.data.reading.reading import Reading, gather
 from laconic.data.row_keys import row_keys
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 
 MANY_CLASSES = 20
 """Different numbers from which a target is rather an amount."""

@@ -9,7 +9,7 @@ from itertools import chain
 from laconic.data.reading.column import ColumnReading
 from laconic.data.reading.evidence import Evidence, Sort
 from laconic.data.reading.words import PERCENT, STOP_WORDS, words_of
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 
 LEAST_ROWS = 20
 """Rows below which no column is taken for an identifier, or one odd cell for missing."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.tables.cells import BLANKS, MISSING_TEXTS
-from laconic.data.tables.kinds import MISSING, infinite_message, is_missing, shown
+from laconic.data.tables.columns import MISSING, infinite_message, is_missing, shown
 
 Form = Literal["numbers", "truth", "texts", "moments", "spans", "clock"]
 NO_TIME = np.iinfo(np.int64).min

@@ -20,8 +20,7 @@ from laconic.data.reading.numbers import number_text
 from laconic.data.reading.raw import NO_TIME, RawColumn, raw_column, text_of
 from laconic.data.reading.words import NOTHING_KNOWN, PERCENT, WEEKDAYS, YES_NO, words_of
 from laconic.data.tables.cells import cleaned, plain_numbers, polars_of
-from laconic.data.tables.columns import Table, all_columns, wanted_columns
-from laconic.data.tables.kinds import MISSING, Column, shown
+from laconic.data.tables.columns import MISSING, Column, Table, all_columns, shown, wanted_columns
 
 _SINCE = int(np.datetime64(REFERENCE, "us").astype(np.int64))
 _YES_WORDS = frozenset(pair[0] for pair in YES_NO) | {"1"}

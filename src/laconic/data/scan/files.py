@@ -21,7 +21,7 @@ from laconic.data.tables.chunks import (
     polars_or_none,
     read_chunks,
 )
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 from laconic.data.tables.text import TextFormat, UnreadableFileError
 
 _TAIL = 1 << 16

@@ -38,8 +38,7 @@ from laconic.data.scan.plan import (
 )
 from laconic.data.scan.survey import Survey, read_labels, read_weight
 from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, Block, ordered_sum
-from laconic.data.tables.columns import TableReading
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import TableReading, shown
 from laconic.data.tables.text import TextFormat
 
 

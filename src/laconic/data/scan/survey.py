@@ -10,8 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.tables.columns import Schema, TableReading
-from laconic.data.tables.kinds import Kind, shown
+from laconic.data.tables.columns import Kind, Schema, TableReading, shown
 
 MOST_CLASSES = 10_000
 

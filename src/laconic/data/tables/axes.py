@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats
 from laconic.data.source import BLOCK_ROWS
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Table
 
 Encoded = tuple[NDArray[np.int64], NDArray[np.float64]]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.data.tables.cells import BLANKS, cleaned, first_odd, plain_numbers
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 from laconic.data.tables.text import (
     STDIN,
     TextFormat,

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from laconic.data.tables.cells import cleaned, doubtful, looks, plain_numbers
 from laconic.data.tables.chunks import is_text, polars_or_none, read_chunks
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Schema, Table, shown
 from laconic.data.tables.text import TextFormat, UnreadableFileError, name_of
 
 MOST_CLASSES = 100

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Table
 
 LANGUAGES = ("en", "fr")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from laconic.data.tables.cells import BLANKS, is_plain_number
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import shown
 
 SEPARATORS = "\t;|,"
 """Of two that do as well, the first: a comma may be a decimal comma."""

@@ -27,7 +27,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.core.solution import ScoreLoss, Solution, WhyStopped, fenchel_young
+from laconic.core.losses import ScoreLoss, Solution, WhyStopped, fenchel_young
 from laconic.linear.solvers.kink_qp import KinkStep, Whitened, kink_step
 from laconic.linear.solvers.rows import FewRows
 from laconic.linear.tuning import ROUNDS

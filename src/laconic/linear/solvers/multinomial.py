@@ -21,8 +21,7 @@ import numpy as np
 from scipy.special import softmax, xlogy
 
 from laconic._typing import Floats, Ints
-from laconic.core.gray_zone import TruncatedMultinomial
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, TruncatedMultinomial, WhyStopped
 from laconic.data.source import Block, Source
 from laconic.linear.solvers.kink_newton import shortened
 from laconic.linear.solvers.kink_qp import KinkStep, kink_step

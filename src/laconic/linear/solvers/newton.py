@@ -16,8 +16,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from laconic._typing import Floats, Ints
-from laconic.core.gray_zone import TruncatedLogistic, log_odds
-from laconic.core.solution import ScoreLoss, Solution, WhyStopped, fenchel_young
+from laconic.core.losses import (
+    ScoreLoss,
+    Solution,
+    TruncatedLogistic,
+    WhyStopped,
+    fenchel_young,
+    log_odds,
+)
 from laconic.data.source import Source
 from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place, shortened
 from laconic.linear.solvers.kink_qp import KinkStep

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from laconic._typing import Floats
-from laconic.core.solution import ScoreLoss, Solution, WhyStopped
+from laconic.core.losses import ScoreLoss, Solution, WhyStopped
 from laconic.data.source import Source
 from laconic.linear.solvers.rows import LinearRows, balanced
 from laconic.linear.tuning import CG_RESIDUAL, CG_STEPS, PROBLEMS, SHARPEN, SHARPEST

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import vstack
 
 from laconic._typing import Floats, Ints
-from laconic.core.gray_zone import TruncatedLogistic
-from laconic.core.solution import Kink, ScoreLoss, fenchel_young
+from laconic.core.losses import Kink, ScoreLoss, TruncatedLogistic, fenchel_young
 from laconic.data.source import ArraySource, Block, Source
 from laconic.linear.tuning import CHUNK_ROWS
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import ScoreLoss, Solution, WhyStopped, fenchel_young
+from laconic.core.losses import ScoreLoss, Solution, WhyStopped, fenchel_young
 from laconic.data.source import ArraySource, Block, Source, one_blas_thread
 from laconic.linear.solvers.kink_newton import Ahead, Hinges, KinkNewton, Model, Place
 from laconic.linear.solvers.kink_qp import KinkStep

@@ -19,7 +19,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp, softmax, xlogy
 
 from laconic._typing import Floats, Ints
-from laconic.core.solution import Solution, WhyStopped
+from laconic.core.losses import Solution, WhyStopped
 from laconic.data.source import Block, Source, one_blas_thread
 from laconic.linear.solvers.multinomial import balanced_flow, plain_slope
 from laconic.linear.solvers.rows import no_less_than_tiny

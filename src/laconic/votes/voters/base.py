@@ -14,8 +14,7 @@ import numpy as np
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import Training
 from laconic.data.row_keys import place_keys, row_keys
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Schema, Table, shown
 from laconic.votes.columns import Columns
 from laconic.votes.tuning import SORTED_ROWS
 

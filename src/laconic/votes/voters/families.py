@@ -13,8 +13,7 @@ import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training
-from laconic.data.tables.columns import Schema, Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Schema, Table, shown
 from laconic.votes.columns import DenseColumns
 from laconic.votes.voters.base import (
     JointErrors,

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import shown
+from laconic.data.tables.columns import Table, shown
 from laconic.votes.tuning import CLIPPED
 from laconic.votes.voters.base import JointErrors, OutOfBagVoters, distinct_rows, in_order
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training
-from laconic.data.tables.columns import Table
-from laconic.data.tables.kinds import MISSING
+from laconic.data.tables.columns import MISSING, Table
 from laconic.votes.columns import StumpColumns, StumpLayout
 from laconic.votes.voters.base import PreparedVoters
 
