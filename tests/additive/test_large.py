@@ -143,6 +143,34 @@ def test_memory_and_files_of_many_rows_give_the_same_bytes(n_classes, tmp_path, 
     assert rows.n_passes <= 19
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_order_of_many_rows_or_columns_changes_the_model(weighted, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "SELECTION_ROWS", 300)
+    monkeypatch.setattr("laconic.data.row_draws._BUCKETS", 64)
+    frame = rows_of().with_columns(a=pl.col("a").round(1), w=pl.lit(1.0))
+    # one row comes 600 times: a sample of all or none of them would choose otherwise
+    frame = pl.concat([frame, *[frame[:1]] * 600])
+    if weighted:
+        frame = frame.with_columns(w=1.0 + ((pl.col("b") > 2) & (pl.col("kind") == "y")))
+    order = np.random.default_rng(0).permutation(len(frame))
+    moved = frame[order.tolist()].select("w", "kind", "label", "b", "a")
+    model = SparseAdditiveClassifier(pairs=1, cv=2, random_state=0)
+    X = frame.drop("label", "w")
+    wanted = model.fit(X, frame["label"].to_numpy(), frame["w"].to_numpy())
+    wanted = (
+        wanted.predict_proba(X),
+        [sorted(t.columns) for t in wanted.terms_],
+        wanted.group_penalty_,
+    )
+    for name, rows in (("given", frame), ("moved", moved)):
+        rows.write_parquet(tmp_path / f"{name}.parquet")
+        rows = scan(tmp_path / f"{name}.parquet", "label", weight="w", block_rows=500)
+        found = model.fit(rows)
+        np.testing.assert_allclose(found.predict_proba(X), wanted[0], atol=1e-9)
+        assert [sorted(t.columns) for t in found.terms_] == wanted[1]
+        assert found.group_penalty_ == pytest.approx(wanted[2], rel=1e-9)
+
+
 def test_all_rows_correct_what_the_sample_says(monkeypatch):
     """The mean probability is the share of all rows: the intercept is free."""
     monkeypatch.setattr(tuning, "SELECTION_ROWS", 400)

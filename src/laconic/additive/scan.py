@@ -21,7 +21,8 @@ from laconic.additive.fit import AllRows, EncodedTraining, in_order
 from laconic.additive.large.passes import bands, encoded_block, unbanded
 from laconic.additive.terms import slot_grams
 from laconic.core.contract import ScannedTraining, Training
-from laconic.data.row_keys import LeastRows, number_draws, row_keys
+from laconic.data.row_draws import CopyDraw, PossibleRows, copy_keys
+from laconic.data.row_keys import LeastRows, row_keys
 from laconic.data.source import Block, Recoded, Recoding, Source
 from laconic.data.tables.axes import (
     Axis,
@@ -31,7 +32,6 @@ from laconic.data.tables.axes import (
     encode,
     knot_axis,
 )
-from laconic.data.tables.columns import Table
 from laconic.data.value_tables import NumericTable, block_tables, column_tables, finished, labels
 
 MOST_VALUES = 2**15
@@ -78,38 +78,50 @@ def read_encoded(
 def read_sample(
     rows: Training | ScannedTraining, n_classes: int, rule: KnotRule, seed: int
 ) -> EncodedTraining:
-    """A sample of many rows, drawn by their number; the others stay in their blocks, encoded.
+    """A sample of many rows, drawn by what they hold; all stay in their blocks, encoded.
 
-    Keys of the columns and axes, then the encoding: two passes over a scan.
+    Keys of the columns and axes, then the encoding: two passes over a scan, and one more, over
+    encoded rows, for the sample. No order of rows or columns changes it.
     """
     source, table = rows.source, rows.table
     keys, given = _columns(rows, n_classes, rule, source)
     columns = np.argsort(keys, kind="stable")
     axes = tuple(given[j] for j in columns)
+    draw = CopyDraw(tuning.SELECTION_ROWS / rows.n_rows)
     recoding = Recoding("additive", _Encoding(columns, axes))
-    first = _FirstPass(recoding, n_classes, seed, _draw_rate(rows.n_rows))
-    classes, drawn, *products = source.sum(first)
-    numbers, draws, y, own_weight = (np.concatenate([d[k] for d in drawn]) for k in range(4))
-    cells = [np.concatenate([d[4][j] for d in drawn]) for j in range(len(table.names))]
-    # exactly as many as are wanted, those with the least draws
-    least = np.sort(np.argsort(draws, kind="stable")[: tuning.SELECTION_ROWS])
-    some = Table(table.names, table.kinds, table.categories, cells)[least]
-    encoded = encode(some[:, columns], axes)
+    row_key = Recoding("keys", _RowKeys(keys, seed))
+    counted = None if isinstance(rows, Training) else row_key
+    classes, tally, *products = source.sum(_FirstPass(recoding, n_classes, counted, draw))
     names = tuple(table.names[j] for j in columns)
-    own = row_keys(some, seed, keys), y[least], own_weight[least]
-    sample = in_order(names, columns, *own, encoded)
+    if isinstance(rows, Training):
+        own = row_keys(table, seed, keys)
+        places = draw.places(copy_keys(own, rows.y, rows.weight))
+        encoded = encode(table[places][:, columns], axes)
+        found = own[places], rows.y[places], rows.weight[places], encoded
+    else:
+        parts = source.sum(_PossibleOfBlock(recoding, row_key, draw, tally))
+        own, y, own_weight, *cells = PossibleRows.joined(parts).drawn(draw)
+        found = own, y, own_weight, _with_fractions(axes, *cells)
+        places = np.arange(len(own))
+    sample = in_order(names, columns, *found)
     grams = tuple(unbanded(lines, 0) for lines in products)
     whole = AllRows(Recoded(source, recoding), grams, classes)
-    places = numbers[least][sample.rows]
     return replace(
-        sample, rows=places, n_given=rows.n_rows, all_rows=whole, keeps_rows=rows.in_memory
+        sample,
+        rows=places[sample.rows],
+        n_given=rows.n_rows,
+        all_rows=whole,
+        keeps_rows=rows.in_memory,
     )
 
 
-def _draw_rate(n_rows: int) -> float:
-    """Share of the rows that almost surely holds as many as are wanted."""
-    wanted = tuning.SELECTION_ROWS
-    return float(wanted + 6.0 * np.sqrt(wanted)) / n_rows
+def _with_fractions(
+    axes: tuple[Axis, ...], index: NDArray[np.uint8], fraction: NDArray[np.float32]
+) -> EncodedRows:
+    """Rows whose fractions are given for every axis: those that are not zero are stored."""
+    needs = fraction.any(axis=1)
+    place = np.where(needs, np.cumsum(needs) - 1, -1).astype(np.int64)
+    return EncodedRows(axes, np.ascontiguousarray(index), fraction[needs], place)
 
 
 @dataclass(frozen=True)
@@ -125,13 +137,24 @@ class _Encoding:
 
 
 @dataclass(frozen=True)
+class _RowKeys:
+    """Keys of the rows of a block; ``columns`` are those of its columns."""
+
+    columns: Keys
+    seed: int
+
+    def __call__(self, block: Block) -> Keys:
+        return row_keys(block.X, self.seed, self.columns)
+
+
+@dataclass(frozen=True)
 class _FirstPass:
-    """Class weights of a block, its drawn rows, the bands of the slot products of every column."""
+    """Class weights of a block, its tally for the draw, bands of the slot products of columns."""
 
     recoding: Recoding
     n_classes: int
-    seed: int
-    rate: float
+    row_key: Recoding | None
+    draw: CopyDraw
 
     def __call__(self, block: Block) -> tuple[Any, ...]:
         encoding = self.recoding.recode
@@ -139,14 +162,38 @@ class _FirstPass:
         own = self.recoding.block(block)
         assert own.y is not None
         assert own.weight is not None
-        draws = number_draws(block.start, block.stop, self.seed)
-        rows = np.flatnonzero(draws < self.rate)
-        table = block.X[rows]
-        cells = [table.column(j) for j in range(len(table.names))]
-        part = block.start + rows, draws[rows], own.y[rows], own.weight[rows], cells
+        tally: Ints = np.zeros(0, dtype=np.int64)
+        if self.row_key is not None:
+            keys = self.row_key.block(block).X
+            tally = self.draw.tally(copy_keys(keys, own.y, own.weight))
         grams = slot_grams(encoded_block(own, encoding.axes), own.weight)
         classes = np.bincount(own.y, own.weight, self.n_classes)
-        return classes, [part], *(bands(gram, 0) for gram in grams)
+        return classes, tally, *(bands(gram, 0) for gram in grams)
+
+
+@dataclass(frozen=True)
+class _PossibleOfBlock:
+    """Encoded rows of a block that may be drawn: key, class, weight, slots and fractions."""
+
+    recoding: Recoding
+    row_key: Recoding
+    draw: CopyDraw
+    tally: Ints
+
+    def __call__(self, block: Block) -> list[PossibleRows]:
+        own, keys = self.recoding.block(block), self.row_key.block(block).X
+        # the keys have served: what a block keeps of them is replaced by nothing
+        block.memo.recall(self.row_key.name, "served", tuple)
+        assert own.y is not None
+        assert own.weight is not None
+        copies = copy_keys(keys, own.y, own.weight)
+        rows = np.flatnonzero(self.draw.possible(copies, self.tally))
+        index, line, place = own.X
+        fraction = np.zeros((len(index), len(rows)), dtype=np.float32)
+        there = place >= 0
+        fraction[there] = line.reshape(-1, index.shape[1])[place[there]][:, rows]
+        held = keys[rows], own.y[rows], own.weight[rows], index[:, rows], fraction
+        return [PossibleRows.of(copies[rows], held)]
 
 
 def _columns(

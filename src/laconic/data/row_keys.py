@@ -43,7 +43,7 @@ def row_keys(table: Table, seed: int = 0, columns: Keys | None = None) -> Keys:
     (True, False)
     """
     total = _totals(table, name_keys(table.names) if columns is None else columns)
-    return _mixed(total ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
+    return mixed(total ^ mixed(np.array([seed % 2**64], dtype=np.uint64)))
 
 
 def name_keys(names: Sequence[str]) -> Keys:
@@ -53,7 +53,7 @@ def name_keys(names: Sequence[str]) -> Keys:
 
 def place_keys(n_columns: int) -> Keys:
     """A key of each place, for tables whose columns stand where a fit found them."""
-    return _mixed(np.arange(1, n_columns + 1, dtype=np.uint64))
+    return mixed(np.arange(1, n_columns + 1, dtype=np.uint64))
 
 
 def content_keys(table: Table, y: Ints) -> Keys:
@@ -73,7 +73,7 @@ def content_keys(table: Table, y: Ints) -> Keys:
     True
     """
     some = least_rows(table)
-    table, classes = table[some], _mixed(y[some].astype(np.uint64) + np.uint64(1))
+    table, classes = table[some], mixed(y[some].astype(np.uint64) + np.uint64(1))
     _, first = np.unique(_totals(table, name_keys(table.names)) ^ classes, return_index=True)
     table, classes = table[first], classes[first]
     says = np.where(_constant(table), _NOTHING, _ALIKE)
@@ -176,7 +176,7 @@ def _sums_by_column(table: Table, rows: Keys) -> Keys:
     if table.is_sparse:
         matrix = table.matrix().tocsc()
         cells = number_keys(matrix.data.astype(np.float64), _ALIKE)
-        found = np.where(cells == 0, cells, _mixed(cells ^ rows[matrix.indices]))
+        found = np.where(cells == 0, cells, mixed(cells ^ rows[matrix.indices]))
         return _segment_sums(found, matrix.indptr)
     if table.all_numeric and table.in_one_matrix:
         from laconic.data._numba import column_sums_of_keys
@@ -184,7 +184,7 @@ def _sums_by_column(table: Table, rows: Keys) -> Keys:
         return np.asarray(column_sums_of_keys(*_bits(table), rows))
     total = np.zeros_like(alike)
     for j, cells in _cells(table, alike):
-        total[j] = np.where(cells == 0, cells, _mixed(cells ^ rows)).sum(dtype=np.uint64)
+        total[j] = np.where(cells == 0, cells, mixed(cells ^ rows)).sum(dtype=np.uint64)
     return total
 
 
@@ -216,9 +216,9 @@ def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:
     places = place_keys(codes.shape[1] + 1)
     total = np.zeros(len(codes), dtype=np.uint64)
     if y is not None:
-        total += _mixed(y.astype(np.uint64) ^ places[-1])
+        total += mixed(y.astype(np.uint64) ^ places[-1])
     for j, place in enumerate(places[:-1]):
-        total += _mixed(codes[:, j] ^ place)
+        total += mixed(codes[:, j] ^ place)
     return total
 
 
@@ -260,8 +260,8 @@ def salted_draws(keys: Keys, *salts: Any) -> NDArray[np.float64]:
     (True, False)
     """
     for salt in salts:
-        keys = _mixed(keys ^ _mixed(np.array([salt], dtype=np.uint64) + np.uint64(1)))
-    return uniforms(_mixed(keys))
+        keys = mixed(keys ^ mixed(np.array([salt], dtype=np.uint64) + np.uint64(1)))
+    return uniforms(mixed(keys))
 
 
 def number_draws(start: int, stop: int, seed: int = 0) -> NDArray[np.float64]:
@@ -270,9 +270,9 @@ def number_draws(start: int, stop: int, seed: int = 0) -> NDArray[np.float64]:
     >>> bool((number_draws(2, 5) == number_draws(0, 5)[2:]).all())
     True
     """
-    lead = _mixed(np.array([seed % 2**64], dtype=np.uint64))
+    lead = mixed(np.array([seed % 2**64], dtype=np.uint64))
     # twice: neighbouring numbers differ in few bits
-    return uniforms(_mixed(_mixed(np.arange(start, stop, dtype=np.uint64)) ^ lead))
+    return uniforms(mixed(mixed(np.arange(start, stop, dtype=np.uint64)) ^ lead))
 
 
 def keyed_folds(keys: Keys, y: NDArray[np.int64], n_folds: int) -> NDArray[np.int64]:
@@ -317,17 +317,17 @@ def _cell_keys(values: NDArray[Any], column: np.uint64, texts: tuple[str, ...] |
     # the texts, not their codes: a code depends on the other categories of the training rows;
     # MISSING and UNSEEN, -1 and -2, find the two last entries
     known = np.array([*map(text_key, texts), 2, 1], dtype=np.uint64)
-    return _mixed(known[values] ^ column) * np.uint64(column != _NOTHING)
+    return mixed(known[values] ^ column) * np.uint64(column != _NOTHING)
 
 
 def number_keys(values: NDArray[np.float64], columns: Any) -> Keys:
     """Keys of numbers in some columns; zero has none, nor has a column that says nothing."""
     bits = np.where(np.isnan(values), np.nan, values).view(np.uint64)
     nothing = (values == 0) | (columns == _NOTHING)
-    return np.where(nothing, np.uint64(0), _mixed(bits ^ columns))
+    return np.where(nothing, np.uint64(0), mixed(bits ^ columns))
 
 
-def _mixed(bits: Keys) -> Keys:
+def mixed(bits: Keys) -> Keys:
     """The finaliser of splitmix64 (Steele, Lea and Flood, 2014); overflow wraps."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
