@@ -1,9 +1,11 @@
 """Run every benchmark, or those named on the line: ``python -m benchmarks gray_zone votes:solve``.
 
 Words after a colon are the benchmark's own, as on the line of ``python -m benchmarks.bench_votes``.
-Tables are printed as Markdown and written to ``benchmarks/last.json``. A ratio to a peer more than
-30 % below the stored one is named at the end, and the run fails. ``--store`` puts the tables into
-``benchmarks/results.json``, which the guides show (:mod:`benchmarks.stored`).
+``--quick`` runs ``QUICK`` instead of everything, which takes many hours. Tables are printed as
+Markdown and written to ``benchmarks/last.json``. A ratio to a peer more than 30 % below the stored
+one is named at the end, and the run fails. ``--store`` puts the tables into
+``benchmarks/results.json`` as soon as a benchmark has printed them; the guides show what is there
+(:mod:`benchmarks.stored`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,11 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks import stored  # noqa: E402
 
 LAST = Path(__file__).with_name("last.json")
+QUICK = (
+    "convex_risk:--quick", "gray_zone:dense", "gray_zone_kernel:2000", "minimax",
+    "modl:--only:growth", "naive_bayes:times:3e5", "rules", "startup", "votes:solve", "votes:lp",
+)  # fmt: skip
+"""One benchmark of each family that has a ratio to a peer, in its small sizes."""
 
 
 class Both(io.StringIO):
@@ -38,15 +45,18 @@ def entries(name: str, printed: str) -> stored.Store:
     """What is stored of a benchmark."""
     from laconic.papers.engine import versions
 
-    packages = {own: text for own, text in versions().items() if own != "commit"}
-    stamp = {"command": f"python -m benchmarks {name}", "versions": packages}
+    packages = versions()
+    commit = packages.pop("commit")
+    stamp = {"command": f"python -m benchmarks {name}", "commit": commit, "versions": packages}
     tables = stored.tables_printed(printed)
     return {f"{name}/{k}": {**stamp, "table": own} for k, own in enumerate(tables, 1)}
 
 
 def main(words: list[str]) -> None:
     here = os.path.dirname(__file__)
-    names = [word for word in words if word != "--store"]
+    names = [word for word in words if word not in ("--store", "--quick")]
+    if "--quick" in words:
+        names += QUICK
     found = sorted(
         module.name.removeprefix("bench_")
         for module in pkgutil.iter_modules([here])
@@ -56,23 +66,25 @@ def main(words: list[str]) -> None:
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(found)}")
     last: stored.Store = {}
+    slower: list[str] = []
     for name in names or found:
         print(f"\n# {name}\n", flush=True)
         own, *given = name.split(":")
         sys.argv = [own, *given]
         with redirect_stdout(Both()) as screen:
             runpy.run_module(f"benchmarks.bench_{own}", run_name="__main__")
-        last |= entries(name, screen.getvalue())
+        new = entries(name, screen.getvalue())
+        last |= new
         stored.write(last, LAST)
-    store = stored.read()
-    slower = [
-        f"{name}: {sentence}"
-        for name, own in last.items()
-        if name in store
-        for sentence in stored.regressions(store[name]["table"], own["table"])
-    ]
-    if "--store" in words:
-        stored.write(store | last)
+        store = stored.read()
+        slower += [
+            f"{key}: {sentence}"
+            for key, entry in new.items()
+            if key in store
+            for sentence in stored.regressions(store[key]["table"], entry["table"])
+        ]
+        if "--store" in words:
+            stored.write(store | new)
     if slower:
         sys.exit("\nmore than 30 % below the stored ratio:\n" + "\n".join(slower))
 

@@ -1,17 +1,17 @@
 """What benchmarks printed, stored in ``results.json``, and what the guides show of it.
 
 ``python -m benchmarks NAME --store`` stores every table that a benchmark prints, as ``NAME/1``,
-``NAME/2`` and so on, with the command and the versions. A block of a guide (a table or a paragraph)
-that holds measured numbers has a line above it that names where they come from::
+``NAME/2`` and so on, with the command, the commit and the versions. A block of a guide (a table or
+a paragraph) that holds measured numbers has a line above it that names where they come from::
 
     <!-- run: gray_zone/1 -->
     <!-- run: scale/workers, python -m benchmarks.bench_scale workers 20000000 -->
 
 The first kind is a table of a stored run, word for word. The second is for tables put together by
 hand and for sentences: their numbers are stored as the guide has them, with the command that
-printed them. Numbers that nobody measured, such as parameters, stand under a line
-``<!-- no run: why -->``; those in Python, in formulas and in quoted cells of the papers (checked
-against docs/papers/results.json) need no line.
+printed them and the commit at which they were put there. Numbers that nobody measured, such as
+parameters, stand under a line ``<!-- no run: why -->``; those in Python, in formulas and in quoted
+cells of the papers (checked against docs/papers/results.json) need no line.
 
 ``python -m benchmarks.stored renew docs/scale.md README.md`` writes tables of runs into the guides
 and numbers of guides into the store; ``python -m benchmarks.stored check`` names what differs and
@@ -202,7 +202,7 @@ def renew(path: Path, store: Store) -> None:
             continue
         name, command = block.mark["name"], block.mark["command"]
         if command is not None:
-            store[name] = {"command": command, "guide": path.name, **block.content}
+            store[name] = _entry(store.get(name, {}), command, path.name, block)
         elif name not in store:
             raise SystemExit(f"{path.name}: no run stored {name}, and its line names no command.")
         elif block.is_table:
@@ -210,6 +210,16 @@ def renew(path: Path, store: Store) -> None:
                               f"{block.mark[0]}\n{to_markdown(store[name]['table'])}")  # fmt: skip
     if new != page:
         path.write_text(new, encoding="utf-8")
+
+
+def _entry(old: dict[str, Any], command: str, guide: str, block: Block) -> dict[str, Any]:
+    """What is stored of a block put together by hand: an unchanged one keeps its commit."""
+    from laconic.papers.engine import versions
+
+    new = {"command": command, "guide": guide, **block.content}
+    same = all(old.get(key) == value for key, value in block.content.items())
+    commit = old.get("commit") if same else versions()["commit"]
+    return new if commit is None else {"command": command, "commit": commit, **new}
 
 
 def main(words: list[str]) -> None:

@@ -1,11 +1,20 @@
 """Sphinx configuration."""
 
+import re
+import sys
+from html import escape
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
 from laconic import __version__
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
+
+from benchmarks import stored  # noqa: E402
 
 project = "Laconic"
 author = "The Laconic developers"
@@ -57,5 +66,50 @@ def _displayed(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+# ---- measured numbers: each block has a link to the run that printed it -----------------------
+
+
+def _place(name: str) -> str:
+    return re.sub(r"\W+", "-", name)
+
+
+def _write_runs(app: Any) -> None:
+    """The page of all stored runs: command, commit, versions, guide."""
+    lines = [
+        "# Where the numbers come from",
+        "",
+        "Every measured number of the guides carries the name of its run. A commit is that of the "
+        "run; where no versions stand beside it the numbers were put into the guide by hand, and "
+        "it is the commit that put them there: later code may print others. "
+        "`benchmarks/results.json` holds all of them, `make bench` prints them again.",
+        "",
+        "| run | command | commit | versions |",
+        "|---|---|---|---|",
+    ]
+    for name, own in sorted(stored.read().items()):
+        versions = ", ".join(f"{k} {v}" for k, v in own.get("versions", {}).items())
+        cells = (f'<span id="{_place(name)}">{name}</span>', f"`{own['command']}`",
+                 own.get("commit", "not noted"), versions)  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    page = DOCS / "generated" / "runs.md"
+    page.parent.mkdir(exist_ok=True)
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _link_runs(app: Any, name: str, source: list[str]) -> None:
+    """A small link in the place of every ``<!-- run: ... -->``, before its block."""
+    runs = stored.read()
+
+    def link(mark: re.Match[str]) -> str:
+        own = runs.get(mark["name"], {})
+        said = escape(f"{own.get('command', '')} ({own.get('commit', 'commit not noted')})")
+        where = f"generated/runs.html#{_place(mark['name'])}"
+        return f'<div class="run"><a href="{where}" title="{said}">run</a></div>\n'
+
+    source[0] = stored.MARK.sub(link, source[0])
+
+
 def setup(app: Any) -> None:
+    app.connect("builder-inited", _write_runs)
+    app.connect("source-read", _link_runs)
     app.add_html_math_renderer("mathml", (_inline, None), (_displayed, None))

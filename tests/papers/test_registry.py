@@ -28,20 +28,25 @@ from laconic.papers.registry import (
         (0.42, Measured(0.4249, 0.0, 1), "reproduced"),  # inside the rounding
         (0.42, Measured(0.4251, 0.0, 1), "refuted"),
         (0.42, Measured(0.45, 0.016, 10), "reproduced"),  # within two standard deviations
-        (0.42, Measured(0.45, 0.014, 10), "refuted"),
+        (0.42, Measured(0.45, 0.012, 10), "undetermined"),  # one more draw in twenty is there
+        (0.42, Measured(0.45, 0.010, 10), "refuted"),
+        (0.42, Measured(0.45, 0.012, 200), "refuted"),
+        (0.42, Measured(0.45, 0.006, 3), "undetermined"),
         (8.0, Measured(9.0, math.nan, 1), "undetermined"),  # one draw
         (8.0, Measured(8.4, math.nan, 1), "reproduced"),
         (8.0, Measured(math.nan, math.nan, 0), "undetermined"),
         ("< 0", Measured(-0.1, 1.0, 10), "reproduced"),
         ("< 0", Measured(0.1, 1.0, 10), "undetermined"),
         ("< 0", Measured(0.1, 0.04, 10), "refuted"),
+        ("< 0", Measured(0.1, 0.04, 3), "undetermined"),
         ("> 0", Measured(-0.1, 0.04, 10), "refuted"),
         ("> 0", Measured(0.1, 0.04, 10), "reproduced"),
         ("< 100", Measured(100.0, 0.0, 1), "refuted"),
         ("< 100", Measured(101.0, math.nan, 1), "undetermined"),
         ("0 within 0.1", Measured(0.09, 0.001, 10), "reproduced"),
         ("0 within 0.1", Measured(0.2, 0.11, 10), "reproduced"),
-        ("0 within 0.1", Measured(0.2, 0.09, 10), "refuted"),
+        ("0 within 0.1", Measured(0.2, 0.09, 10), "undetermined"),
+        ("0 within 0.1", Measured(0.2, 0.08, 10), "refuted"),
         (NOT_PRINTED, Measured(0.5, 0.1, 10), "undetermined"),
     ],
 )
@@ -49,6 +54,47 @@ def test_the_rule(published, ours, word):
     verdict = judge(published, ours)
     assert verdict.word == word
     assert verdict.reason.endswith(".")
+
+
+def test_one_more_draw_is_refuted_once_in_twenty():
+    """Of normal draws that differ in nothing from the printed one."""
+    draw = np.random.default_rng(0)
+    for n in (2, 3, 5, 10, 40):
+        values = draw.normal(size=(4000, n + 1))
+        words = [judge(round(float(own[0]), 12), Measured.of(own[1:])).word for own in values]
+        assert words.count("refuted") / len(words) == pytest.approx(0.05, abs=0.012)
+
+
+def test_a_printed_spread_counts():
+    ours = Measured(3.95, 0.003, 10)
+    assert judge(3.75, ours).word == "refuted"
+    assert judge(3.75, ours, 0.23).word == "reproduced"
+    # two samples of one law: their standard deviations differ as is said
+    values = np.random.default_rng(1).normal(size=(4000, 2, 10))
+    theirs = values[:, 1].std(axis=1, ddof=1)
+    ours = [Measured.spread(own, 10) for own in values[:, 0]]
+    away = np.array([own.mean for own in ours]) - theirs
+    assert np.sqrt(np.mean([own.sd**2 for own in ours])) == pytest.approx(away.std(), rel=0.06)
+
+
+def test_what_a_document_leaves_open_is_tried():
+    def cell(others=None, unsaid=""):
+        return Cell("x", "Table 1", "risk", 0.3, "p", lambda draws: Measured(0.2, 0.01, 10),
+                    others=others, unsaid=unsaid)  # fmt: skip
+
+    def said(own):
+        return own.outcome(Draws())[1]
+
+    tried = {"C = 1": Measured(0.21, 0.01, 5), "C = 9": Measured(0.29, 0.02, 5)}
+    assert said(cell()).word == "refuted"
+    assert said(cell(unsaid="No C is given.")).reason.endswith("draws. No C is given.")
+    found = said(cell(lambda draws: tried, "No C is given."))
+    assert found.word == "undetermined"
+    assert "It comes out with C = 9 (0.29, sd 0.02). No C is given." in found.reason
+    found = said(cell(lambda draws: {"C = 1": tried["C = 1"]}, "No C is given."))
+    assert found.word == "refuted"
+    assert found.reason.endswith("Nor does it come out with C = 1.")
+    assert said(cell(lambda draws: None, "No C is given.")).word == "undetermined"
 
 
 def test_cells_share_what_they_compute():

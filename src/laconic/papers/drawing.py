@@ -12,6 +12,13 @@ from numpy.typing import ArrayLike
 
 from laconic._typing import Floats
 
+MARKS = {
+    "circle": "M{0:.1f} {1:.1f}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0",
+    "triangle": "M{0:.1f} {1:.1f}m0 -5l4.5 8h-9z",
+    "square": "M{0:.1f} {1:.1f}m-3.5 -3.5h7v7h-7z",
+    "diamond": "M{0:.1f} {1:.1f}m0 -5l5 5l-5 5l-5 -5z",
+}
+"""Paths of the shapes of points, around their place."""
 COLOURS = ("#1b5e9e", "#c2571a", "#2e7d4f", "#8e3b8c", "#6b6b6b", "#b8860b")
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 460, 320, 62, 30, 14, 46
 
@@ -25,8 +32,9 @@ class Series:
     y: ArrayLike
     kind: Literal["line", "dashed", "points", "bars", "band"] = "line"
     high: ArrayLike = ()
-    labels: Sequence[str] = ()
     colour: str = ""
+    marks: Sequence[str] = ()
+    """Shapes of the points, of ``MARKS``; circles without them."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +70,51 @@ def plot(*panels: Panel) -> str:
 def _panel(panel: Panel) -> list[str]:
     axes = _Axes(panel)
     out = [_text(WIDTH / 2, 17, panel.title, "middle", 'font-weight="bold"'), *axes.frame()]
-    legend = []
+    entries = []
     for place, own in enumerate(panel.series):
         colour = own.colour or COLOURS[place % len(COLOURS)]
         out += axes.drawn(own, colour)
         if own.name:
-            legend.append((own.name, colour))
-    for place, (name, colour) in enumerate(legend):
-        y = TOP + 12 + 13 * place
-        out.append(f'<rect x="{LEFT + 8}" y="{y - 7}" width="9" height="7" fill="{colour}"/>')
-        out.append(_text(LEFT + 21, y, name))
+            entries.append((own, colour))
+    return out + _legend(axes, entries)
+
+
+def _legend(axes: _Axes, entries: Sequence[tuple[Series, str]]) -> list[str]:
+    """Names of the series, in the corner that covers least of them."""
+    if not entries:
+        return []
+    wide = 30.0 + 6.0 * max(len(own.name) for own, _ in entries)
+    high = 6.0 + 14.0 * len(entries)
+    covered = np.concatenate([axes.covered(own) for own in axes.panel.series])
+    corners = [(x, y) for y in (TOP + 3.0, HEIGHT - BOTTOM - high - 3.0)
+               for x in (LEFT + 6.0, WIDTH - RIGHT - wide - 2.0)]  # fmt: skip
+
+    def hidden(corner: tuple[float, float]) -> int:
+        away = covered - corner
+        return int(((away > -4.0) & (away < (wide + 4.0, high + 4.0))).all(axis=1).sum())
+
+    left, top = min(corners, key=hidden)
+    out = [f'<rect x="{left:.1f}" y="{top:.1f}" width="{wide:.1f}" height="{high:.1f}" '
+           'fill="white" fill-opacity="0.8"/>']  # fmt: skip
+    for place, (own, colour) in enumerate(entries):
+        y = top + 14.0 * place + 10.0
+        out += [_sample(own, colour, left + 4.0, y), _text(left + 25.0, y + 4.0, own.name)]
     return out
+
+
+def _sample(own: Series, colour: str, x: float, y: float) -> str:
+    """What a series looks like, for the legend."""
+    if own.kind == "points":
+        mark = own.marks[0] if len(set(own.marks)) == 1 else "circle"
+        return f'<path d="{MARKS[mark].format(x + 8.0, y)}" fill="{colour}"/>'
+    if own.kind in ("bars", "band"):
+        faint = ' fill-opacity="0.25"' if own.kind == "band" else ""
+        return f'<rect x="{x}" y="{y - 4.0}" width="16" height="8" fill="{colour}"{faint}/>'
+    return f'<path d="M{x} {y}h16" stroke="{colour}" stroke-width="1.6"{_dash(own)}/>'
+
+
+def _dash(own: Series) -> str:
+    return ' stroke-dasharray="4 3"' if own.kind == "dashed" else ""
 
 
 class _Axes:
@@ -116,20 +158,35 @@ class _Axes:
             out.append(_text(LEFT - 5, y + 4, f"{value:g}", "end"))
         return out
 
+    def covered(self, own: Series) -> Floats:
+        """Places on the page that a series covers, some of them."""
+        x, y = self.x(own.x), self.y(own.y)
+        if own.kind in ("line", "dashed", "band"):
+            along = np.linspace(0.0, len(x) - 1.0, 400)
+            every = [np.interp(along, np.arange(len(x)), values) for values in (x, y)]
+            places = [np.column_stack(every)]
+            if own.kind == "band":
+                top = np.interp(along, np.arange(len(x)), self.y(own.high))
+                places += [np.column_stack([every[0], (1.0 - share) * every[1] + share * top])
+                           for share in (0.25, 0.5, 0.75, 1.0)]  # fmt: skip
+            return np.concatenate(places)
+        if own.kind == "bars":
+            foot = float(self.y(max(self.low_y, 0.0)))
+            return np.concatenate(
+                [np.column_stack([np.full(20, a), np.linspace(b, foot, 20)])
+                 for a, b in zip(x, y, strict=True)]
+            )  # fmt: skip
+        return np.column_stack([x, y])
+
     def drawn(self, own: Series, colour: str) -> list[str]:
         x, y = self.x(own.x), self.y(own.y)
         if own.kind in ("line", "dashed"):  # what leaves the frame is not drawn
             inside = (y >= TOP - 0.5) & (y <= HEIGHT - BOTTOM + 0.5)
             x, y = x[inside], y[inside]
         if own.kind == "points":
-            out = [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}"/>'
-                   for a, b in zip(x, y, strict=True)]  # fmt: skip
-            for a, b, name in zip(x, y, own.labels, strict=False):
-                right = a > WIDTH - 70  # there the label stands before its point
-                out.append(
-                    _text(a - 5 if right else a + 5, b - 4, name, "end" if right else "start")
-                )
-            return out
+            marks = own.marks[: len(x)] or ["circle"] * len(x)
+            return [f'<path d="{MARKS[mark].format(a, b)}" fill="{colour}"/>'
+                    for a, b, mark in zip(x, y, marks, strict=True)]  # fmt: skip
         if own.kind == "bars":
             many = [each for each in self.panel.series if each.kind == "bars"]
             wide = 0.8 * float(self.x(1.0) - self.x(0.0)) / len(many)
@@ -141,9 +198,8 @@ class _Axes:
         if own.kind == "band":
             edge = list(zip(x, y, strict=True)) + list(zip(x, self.y(own.high), strict=True))[::-1]
             return [f'<path d="M{_points(edge)}Z" fill="{colour}" fill-opacity="0.25"/>']
-        dash = ' stroke-dasharray="4 3"' if own.kind == "dashed" else ""
         path = _points(zip(x, y, strict=True))
-        return [f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>']
+        return [f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="1.6"{_dash(own)}/>']
 
 
 def _points(pairs: Iterable[tuple[float, float]]) -> str:

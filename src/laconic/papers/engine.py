@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.data.datasets import DatasetNotFoundError
-from laconic.papers.registry import Call, Cell, Draws, Figure, Measured, NotDrawn, Verdict, judge
+from laconic.papers.registry import Call, Cell, Draws, Figure, Measured, NotDrawn, Verdict
 
 Outcome = tuple[Measured, Verdict]
 
@@ -233,11 +233,9 @@ def run(
 
 def _outcome(cell: Cell, draws: Draws) -> Outcome:
     try:
-        ours = cell.compute(draws)
+        return cell.outcome(draws)
     except DatasetNotFoundError as error:
         return Measured(float("nan"), float("nan"), 0), Verdict("undetermined", str(error))
-    verdict = judge(cell.published, ours)
-    return ours, Verdict(verdict.word, f"{verdict.reason} {cell.remark}".strip())
 
 
 def _drawing(figure: Figure, draws: Draws) -> str | None:

@@ -41,6 +41,7 @@ RISKS = {
     "test minimax": (55.83, 4.08),
 }
 """Table 1, in percent: mean and standard deviation over 80 trials."""
+N_TRIALS = 80
 REMARKS = {
     "test forest": "The printed number is the risk of deciding class 2 for every row, and appears "
     "when the forest that learnt bins is given the raw columns.",
@@ -51,13 +52,15 @@ REMARKS = {
 
 def trials(draws: Draws) -> list[dict[str, Any]]:
     """Discrete rules, trial by trial."""
-    return draws.each(table_1_draw, [(draws.seed, k) for k in range(draws.count(80, 12))])
+    return draws.each(table_1_draw, [(draws.seed, k) for k in range(draws.count(N_TRIALS, 12))])
 
 
 def peers(draws: Draws) -> list[dict[str, float]]:
     """Logistic regression and forest, trial by trial."""
     n_trees = 30 if draws.quick else 100
-    return draws.each(peers_draw, [(draws.seed, k, n_trees) for k in range(draws.count(80, 6))])
+    return draws.each(
+        peers_draw, [(draws.seed, k, n_trees) for k in range(draws.count(N_TRIALS, 6))]
+    )
 
 
 def _rows(draws: Draws, what: str) -> Sequence[dict[str, Any]]:
@@ -70,7 +73,7 @@ def of_trials(draws: Draws, *, what: str, place: int | None = None) -> Measured:
 
 
 def spread_of(draws: Draws, *, what: str) -> Measured:
-    return Measured.spread(own[what] for own in _rows(draws, what))
+    return Measured.spread((own[what] for own in _rows(draws, what)), N_TRIALS)
 
 
 def segments(draws: Draws) -> list[dict[str, Any]]:
@@ -179,7 +182,8 @@ def _table_1() -> Iterator[Row]:
     for what, (value, spread) in RISKS.items():
         protocol = PEERS if "logistic" in what or "forest" in what else ABALONE
         remark = REMARKS.get(what, "")
-        yield "Table 1", f"{what} (%)", value, protocol, partial(of_trials, what=what), remark
+        compute = partial(of_trials, what=what)
+        yield "Table 1", f"{what} (%)", value, protocol, compute, remark, spread
         named = f"{what} (%), standard deviation"
         yield "Table 1", named, spread, protocol, partial(spread_of, what=what)
     yield ("Table 1, the forest's row", "forest on bins given the raw columns (%)",

@@ -101,11 +101,14 @@ def index_page(results: Results) -> str:
         "published and as computed here. `laconic reproduce 000` computes document 000 again; "
         "`laconic reproduce all --quick` all of them from fewer draws.",
         "",
-        "A printed number is *reproduced* when ours lies within 2 standard deviations of it (ours, "
-        "over draws) or inside its rounding, else *refuted*. A claimed sign is reproduced when our "
-        "mean has it, refuted when our mean has the other beyond 2 standard deviations, else "
-        "*undetermined*. Bars and points that a document draws without printing their number have "
-        "nothing to compare with: ours stand in the tables, and the last column counts them.",
+        "A printed number is *reproduced* when ours lies inside its rounding or within 2 standard "
+        "deviations of it (ours over draws, and the printed one where there is one), and *refuted* "
+        "outside the interval in which one more draw of ours would lie with 95 %, which is wider "
+        "for few draws. A claimed sign is reproduced when our mean has it and refuted when that "
+        "whole interval has the other. Between them, and where a document leaves open what a "
+        "number depends on and some value of it would give the number, a cell is *undetermined*. "
+        "Bars and points that a document draws without printing their number have nothing to "
+        "compare with: ours stand in the tables, and the last column counts them.",
         "",
         "| document | reproduced | refuted | undetermined | drawn without a number |",
         "|---|---|---|---|---|",

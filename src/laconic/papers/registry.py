@@ -3,13 +3,17 @@
 ``laconic reproduce 001 --quick`` prints every cell of document 001 with ours, its spread over
 draws, and a verdict by one rule:
 
-* a printed number is *reproduced* when ours lies within 2 standard deviations of it (ours, over
-  draws) or inside its rounding, else *refuted*;
-* a claim such as ``"< 0"`` is *reproduced* when our mean is on the claimed side; on the other side
-  it is *refuted* beyond 2 standard deviations and *undetermined* within them; ``"0 within 0.1"`` is
-  reproduced when our mean is at most 0.1, or 2 standard deviations, away from 0, else refuted;
-* without a number to compare with, or from a single draw of a random quantity, it is
-  *undetermined*.
+* a printed number is *reproduced* when ours lies inside its rounding or within 2 standard
+  deviations of it (ours over draws and the printed one, if there is one, as the root of the sum of
+  squares); it is *refuted* outside the interval in which one more draw of ours would lie with 95 %,
+  mean +- t sqrt(1 + 1/n) standard deviations, which is wider than 2 of them for few draws;
+* a claim such as ``"< 0"`` is *reproduced* when our mean is on the claimed side and *refuted* when
+  that interval is on the other; ``"0 within 0.1"`` is reproduced when our mean is at most 0.1, or 2
+  standard deviations, away from 0, and refuted outside of both;
+* all else is *undetermined*: what lies between, a single draw of a random quantity, nothing to
+  compare with, and a difference where the document leaves open what the number depends on: by
+  ``others`` (ours for other values of what is open, one of which gives the printed number, or None
+  where they were not tried) or ``unsaid`` (a sentence).
 
 A document is a module with ``cells()`` and ``figures()``. What takes long is drawn through
 ``Draws.each``: the calls of all cells are gathered, shared among processes and kept on disk
@@ -26,6 +30,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import stdtrit
 
 DOCUMENTS = {
     "000": "laconic.papers.gray_zone_tables",
@@ -70,14 +75,17 @@ class Measured:
         return Measured(float(every.mean()), sd, len(every))
 
     @staticmethod
-    def spread(values: Iterable[float]) -> Measured:
+    def spread(values: Iterable[float], theirs: int | None = None) -> Measured:
         """The standard deviation over draws, for a printed one; its own is that under a normal law.
+
+        With ``theirs``, the number of draws of the printed one, that of the difference of both.
 
         >>> Measured.spread([1.0, 3.0]).mean
         1.4142135623730951
         """
         own = Measured.of(values)
-        return Measured(own.sd, own.sd / math.sqrt(2.0 * max(own.n_draws - 1, 1)), own.n_draws)
+        share = 0.5 / max(own.n_draws - 1, 1) + (0.0 if theirs is None else 0.5 / (theirs - 1))
+        return Measured(own.sd, own.sd * math.sqrt(share), own.n_draws)
 
     @staticmethod
     def exact(value: float) -> Measured:
@@ -180,7 +188,8 @@ class Cell:
     """One number or claim of a document, and how ours is computed.
 
     ``place`` begins with "Table 3", "Figure 1" or "Section 4", then more words after a comma;
-    ``remark`` is a sentence that follows the reason of the verdict.
+    ``remark`` is a sentence that follows the reason of the verdict; ``published_sd`` is printed
+    beside the number; ``others`` and ``unsaid`` are what the document leaves open.
     """
 
     document: str
@@ -190,6 +199,41 @@ class Cell:
     protocol: str
     compute: Callable[[Draws], Measured]
     remark: str = ""
+    published_sd: float = 0.0
+    others: Callable[[Draws], dict[str, Measured] | None] | None = None
+    unsaid: str = ""
+
+    def outcome(self, draws: Draws) -> tuple[Measured, Verdict]:
+        """Ours, and what follows."""
+        ours = self.compute(draws)
+        found = judge(self.published, ours, self.published_sd)
+        if found.word == "refuted" and (self.unsaid or self.others is not None):
+            found = self._left_open(draws, found)
+        return ours, Verdict(found.word, f"{found.reason} {self.remark}".strip())
+
+    def _left_open(self, draws: Draws, found: Verdict) -> Verdict:
+        """The verdict on a difference where the document leaves something open."""
+        tried = None if self.others is None else self.others(draws)
+        if tried is None:
+            return Verdict("undetermined", f"{found.reason} {self.unsaid}")
+        for label, own in tried.items():
+            if judge(self.published, own, self.published_sd).word == "reproduced":
+                said = f"It comes out with {label} ({own.mean:.3g}, sd {own.sd:.2g})."
+                return Verdict("undetermined", f"{found.reason} {said} {self.unsaid}".strip())
+        said = f"Nor does it come out with {_listed(list(tried))}." if tried else ""
+        return Verdict("refuted", f"{found.reason} {said}".strip())
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    """Some names and how many more there are.
+
+    >>> _listed(["a", "b", "c"], 2)
+    'a, b or 1 other setting'
+    """
+    more = len(names) - most
+    if more <= 0:
+        return " or ".join(names)
+    return f"{', '.join(names[:most])} or {more} other setting{'s' if more > 1 else ''}"
 
 
 @dataclass(frozen=True)
@@ -210,8 +254,8 @@ class Verdict:
     reason: str
 
 
-def judge(published: float | str, ours: Measured) -> Verdict:
-    """The rule of this module.
+def judge(published: float | str, ours: Measured, published_sd: float = 0.0) -> Verdict:
+    """The rule of this module, without what a document leaves open.
 
     >>> judge(0.42, Measured(0.4249, 0.0, 1)).word
     'reproduced'
@@ -228,30 +272,44 @@ def judge(published: float | str, ours: Measured) -> Verdict:
         return Verdict("reproduced", "Ours is the published number to its last digit.")
     if math.isnan(ours.sd):
         return Verdict("undetermined", "Ours has no spread to compare the difference with.")
+    sd = math.hypot(ours.sd, published_sd)
     spread = f"{away:.3g} away, with a standard deviation of {ours.sd:.3g} over {ours.n_draws}"
-    if ours.sd > 0.0 and away <= 2.0 * ours.sd:
-        return Verdict("reproduced", f"Ours is {spread} draws.")
-    word = "draw" if ours.n_draws == 1 else "draws"
-    return Verdict("refuted", f"Ours is {spread} {word}.")
+    spread += " draw" if ours.n_draws == 1 else " draws"
+    spread += f" and {published_sd:g} printed" if published_sd else ""
+    if away - half_unit <= 2.0 * sd and sd > 0.0:
+        return Verdict("reproduced", f"Ours is {spread}.")
+    if away - half_unit <= reach(ours) * sd:
+        return Verdict("undetermined", f"Ours is {spread}: too few to refute.")
+    return Verdict("refuted", f"Ours is {spread}.")
+
+
+def reach(ours: Measured) -> float:
+    """Standard deviations from the mean within which one more draw lies with 95 %.
+
+    >>> round(reach(Measured(0.0, 1.0, 3)), 2), round(reach(Measured(0.0, 1.0, 400)), 2)
+    (4.97, 1.97)
+    """
+    n = ours.n_draws
+    return float(stdtrit(n - 1, 0.975) * math.sqrt(1.0 + 1.0 / n)) if n > 1 else 2.0
 
 
 def _judge_claim(claim: str, ours: Measured) -> Verdict:
     words = claim.split()
     said = f"Claimed {claim}: ours is {ours.mean:.4g} with a standard deviation of {ours.sd:.3g}."
     # a quantity without spread differs or not; of a single draw nothing is known
-    spread = 2.0 * ours.sd if ours.sd > 0.0 else 0.0
+    sd = ours.sd if ours.sd > 0.0 else 0.0
     single = math.isnan(ours.sd)
     if len(words) == 3 and words[1] == "within":
         away = abs(ours.mean - float(words[0]))
-        if away <= max(float(words[2]), spread):
+        if away <= max(float(words[2]), 2.0 * sd):
             return Verdict("reproduced", said)
-        return Verdict("undetermined" if single else "refuted", said)
+        return Verdict("undetermined" if single or away <= reach(ours) * sd else "refuted", said)
     if len(words) != 2 or words[0] not in ("<", ">"):
         return Verdict("undetermined", "The document prints no number to compare with.")
     beyond = (ours.mean - float(words[1])) * (1.0 if words[0] == ">" else -1.0)
     if beyond > 0.0:
         return Verdict("reproduced", said)
-    if single or (spread and beyond >= -spread):
+    if single or (sd and beyond >= -reach(ours) * sd):
         return Verdict("undetermined", said)
     return Verdict("refuted", said)
 
@@ -264,8 +322,7 @@ def _decimals(number: float) -> int:
 def reproduce(cells: Sequence[Cell], draws: Draws) -> Iterator[tuple[Cell, Measured, Verdict]]:
     """Ours and the verdict, cell after cell."""
     for cell in cells:
-        ours = cell.compute(draws)
-        yield cell, ours, judge(cell.published, ours)
+        yield cell, *cell.outcome(draws)
 
 
 def _module(document: str) -> Any:
