@@ -192,3 +192,14 @@ def test_no_order_of_columns_changes_the_rules() -> None:
     for turn in ("edcba", "bdace", "caebd"):
         again = model.fit(X[list(turn)], y).predict_proba(X)
         np.testing.assert_allclose(again, said, atol=1e-9)
+
+
+def test_the_unit_of_the_weights_changes_nothing() -> None:
+    draw = np.random.default_rng(5)
+    X, y = draw.normal(size=(25, 2)), np.arange(25) % 5
+    model = SparseRulesClassifier(20, cv=2, random_state=0)
+    said, value = model.fit(X, y).predict_proba(X), model.objective_
+    for unit in (2.0**-733, 2.0**300):
+        again = model.fit(X, y, sample_weight=np.full(25, unit)).predict_proba(X)
+        np.testing.assert_allclose(again, said, atol=1e-12)
+        assert model.objective_ == pytest.approx(value * unit, rel=1e-9)

@@ -165,8 +165,11 @@ class SparseRulesClassifier(FormPrediction):
             folds = folds_of(self.cv, rows, n_given, seed_of(self.random_state))
         K = len(self.classes_)
         positives = [1] if K == 2 else list(range(K))
+        # a power of two near the mean weight: nothing is rounded, and 1e-221 has room to be divided
+        unit = 2.0 ** int(np.frexp(rows.weight.mean())[1])
         problems = [
-            LassoLogistic(signs, np.where(rows.y == k, 1.0, -1.0), rows.weight) for k in positives
+            LassoLogistic(signs, np.where(rows.y == k, 1.0, -1.0), rows.weight / unit)
+            for k in positives
         ]
         self.path_ = [held_out_path(problem, folds) for problem in problems]
         self.penalty_, held_out = self._choose(rows.n_rows)
@@ -174,8 +177,10 @@ class SparseRulesClassifier(FormPrediction):
             solve_down(problem, float(share), float(self.tol), int(self.max_iter))
             for problem, share in zip(problems, self.penalty_, strict=True)
         ]
-        for solution in solved:
-            solution.warn_if_short(type(self).__name__)
+        solved = [
+            replace(s, value=s.value * unit, gap=s.gap * unit).warn_if_short(type(self).__name__)
+            for s in solved
+        ]
         self._publish(rules, rows.table, rows.weight, solved)
         self.held_out_proba_ = None
         if held_out is not None:
