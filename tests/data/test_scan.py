@@ -25,6 +25,7 @@ from laconic import (
     scan,
 )
 from laconic.bayes import SelectiveNaiveBayes
+from laconic.data.tables import chunks
 from laconic.data.tables.text import UnreadableFileError
 from laconic.minimax import MinimaxPriorClassifier
 from laconic.votes import LPBoostClassifier, MinCqClassifier, StumpVoters
@@ -372,3 +373,40 @@ def test_choosing_on_a_sample_and_fitting_on_all(frame, folder, monkeypatch):
     np.testing.assert_array_equal(decided, model.predict(X))
     with pytest.raises(ValueError, match="scorecard fits on rows in memory only"):
         LaconicClassifier(candidates=["bayes", "scorecard"]).fit(rows)
+
+
+@pytest.mark.parametrize("long_group", [100, 10_000])
+def test_chunks_of_parquet_hold_every_row_in_order(long_group, tmp_path, monkeypatch):
+    """Slices of polars and, for long row groups, pages of pyarrow give the same cells."""
+    monkeypatch.setattr(chunks, "_LONG_GROUP", long_group)
+    draw = np.random.default_rng(0)
+    n = 5_000
+    frame = pl.DataFrame(
+        {
+            "number": draw.normal(size=n),
+            "whole": pl.Series(draw.integers(0, 9, n)).cast(pl.Int16),
+            "text": draw.choice(["a", "b", None], n),
+            "kind": pl.Series(draw.choice(["x", "y"], n)).cast(pl.Categorical),
+            "day": pl.Series(draw.integers(0, 9_000, n)).cast(pl.Int32).cast(pl.Date),
+            "moment": pl.Series(draw.integers(0, 2**50, n)).cast(pl.Datetime("us", "UTC")),
+            "yes": draw.random(n) < 0.5,
+        }
+    )
+    frame.write_parquet(tmp_path / "rows.parquet", row_group_size=4_000)
+    wanted = ["moment", "number", "text", "kind", "yes", "day", "whole"]
+    found = list(chunks.read_chunks(tmp_path / "rows.parquet", columns=wanted, chunk_rows=300))
+    assert max(len(part) for part in found) <= 300
+    whole = pl.concat(found)
+    assert whole.schema == frame.select(wanted).schema
+    assert whole.equals(frame.select(wanted))
+
+
+def test_a_long_row_group_that_is_damaged_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(chunks, "_LONG_GROUP", 100)
+    place = tmp_path / "rows.parquet"
+    pl.DataFrame({"x": np.random.default_rng(0).normal(size=50_000)}).write_parquet(place)
+    held = bytearray(place.read_bytes())
+    held[100:200_000] = bytes(199_900)
+    place.write_bytes(held)
+    with pytest.raises(UnreadableFileError, match="cannot be read"):
+        list(chunks.read_chunks(place, chunk_rows=300))

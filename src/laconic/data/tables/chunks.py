@@ -35,6 +35,10 @@ BINARY = PARQUET | ARROW
 EXCEL = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
 
 _PIECE = 1 << 24
+_AT_ONCE, _CELLS = 4, 1 << 24
+"""Chunks that are read in one slice of a binary file, and the cells that these may have."""
+_LONG_GROUP = 1 << 21
+"""Rows of a Parquet row group beyond which it is read page by page."""
 
 
 def polars_or_none() -> Any:
@@ -136,9 +140,45 @@ def _binary_chunks(
     try:
         lazy = pl.scan_parquet(path, glob=False) if parquet else pl.scan_ipc(path)
         wanted = _wanted(columns, lazy.collect_schema().names(), path.name)
-        yield from lazy.select(wanted).collect_batches(chunk_size=chunk_rows, maintain_order=True)
+        pages = _pages(path, wanted, chunk_rows) if parquet else None
+        if pages is not None:
+            yield from map(pl.from_arrow, pages)
+            return
+        # slices, not batches of one reading: those are read ahead, more of them in longer files
+        at_once = chunk_rows * max(1, min(_AT_ONCE, _CELLS // (chunk_rows * max(1, len(wanted)))))
+        rows = lazy.select(wanted)
+        for start in range(0, int(lazy.select(pl.len()).collect().item()), at_once):
+            part = rows.slice(start, at_once).collect()
+            yield from part.iter_slices(chunk_rows)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise UnreadableFileError(f"{path.name} cannot be read: {first_line(error)}") from error
+
+
+def _pages(path: Path, columns: list[str], chunk_rows: int) -> Any:
+    """Chunks of a Parquet file of long row groups, page by page; None where slices do as well.
+
+    polars walks over the pages before a slice: of a row group of 20 million rows that takes longer
+    than to read it. pyarrow, where it is there, goes on where it stopped.
+    """
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        return None
+    with pq.ParquetFile(path) as file:
+        groups = range(file.metadata.num_row_groups)
+        if max((file.metadata.row_group(g).num_rows for g in groups), default=0) <= _LONG_GROUP:
+            return None
+    return _in_order_of_pages(pq, path, columns, chunk_rows)
+
+
+def _in_order_of_pages(pq: Any, path: Path, columns: list[str], chunk_rows: int) -> Iterator[Any]:
+    from pyarrow import ArrowException
+
+    try:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=_PIECE >> 4) as file:
+            yield from file.iter_batches(chunk_rows, columns=columns, use_threads=False)
+    except ArrowException as error:
+        raise OSError(first_line(error)) from error
 
 
 def _sheet(pl: Any, path: Path, columns: Sequence[str] | None) -> Any:
