@@ -1,16 +1,20 @@
 """Tables of pure noise through the main job: how often does the report claim what is not there?
 
-    python -m stress.noise            # 200 tables, a line for each kind
-    python -m stress.noise 40         # fewer
+    python -m stress.noise                               # 200 tables, a line for each kind
+    python -m stress.noise 40                            # fewer
+    python -m stress.noise --resume stress/results.json  # goes on where it was stopped
 
 Columns know nothing of the target, so no model can cost less than the best rule without one. Five
 kinds of table: as they come, every row three times, visits of patients with one outcome for each
 patient, identifiers of every sort, and so few positives that the held-out rows show zero errors.
-The verdict "better than the best rule" may come in at most 5 % of them.
+The verdict "better than the best rule" may come in at most 5 % of them. All families compete that
+`laconic fit` compares.
 """
 
 from __future__ import annotations
 
+import argparse
+import math
 import sys
 import tempfile
 import warnings
@@ -25,6 +29,7 @@ from laconic.data.tables.text import TextFormat
 from laconic.job.rows import read_rows
 from laconic.job.table import JobOptions, run_job
 from laconic.reporting.sentences import claims_better
+from stress.run import Part, Record, run
 
 Columns = dict[str, Any]
 
@@ -92,7 +97,7 @@ def claims(
     folder: Path,
     n_rows: int = 450,
     make: Callable[[np.random.Generator, int], Columns] | None = None,
-    families: tuple[str, ...] = ("additive-single", "logistic"),
+    families: tuple[str, ...] = ("auto",),
 ) -> bool:
     """Whether the report of table ``number`` says "better than the best rule"."""
     draw = np.random.default_rng(number)
@@ -115,21 +120,34 @@ def claims(
     return claims_better(done.summary)
 
 
-def main(n_tables: int = 200) -> int:
-    counts = {kind.__name__: [0, 0] for kind in KINDS}
+CLAIMED = "called better than the best rule"
+MOST_CLAIMS = 0.05
+
+
+def outcome(number: int) -> str:
+    """What the page of one table says, after the kind of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(n_tables):
-            kind = KINDS[number % len(KINDS)].__name__
-            counts[kind][0] += claims(number, Path(folder))
-            counts[kind][1] += 1
-            print(f"\r{number + 1} tables", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    for kind, (claimed, seen) in counts.items():
-        print(f"{kind:14} {claimed:3} of {seen} tables called better than the best rule")
-    total = sum(claimed for claimed, _ in counts.values())
-    print(f"{'all':14} {total:3} of {n_tables} ({total / n_tables:.1%}; at most 5 % allowed)")
-    return 0 if total <= 0.05 * n_tables else 1
+        said = CLAIMED if claims(number, Path(folder)) else "no claim"
+    return f"{KINDS[number % len(KINDS)].__name__}: {said}"
+
+
+PART = Part("noise", "tables of pure noise", "no claim that is not so", outcome, 200, 5)
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser("python -m stress.noise", description=__doc__)
+    asked.add_argument("tables", type=int, nargs="?", default=PART.size, help="so many in all")
+    asked.add_argument("--resume", type=Path, help="file of the run to go on with")
+    said = asked.parse_args()
+    record = Record(said.resume)
+    done = record.tallies[PART.name].tried if PART.name in record.tallies else 0
+    tally = run(PART, record, count=max(0, said.tables - done), seconds=math.inf)
+    for what, n in sorted(tally.outcomes.items()):
+        print(f"{n:4} {what}")
+    total = sum(n for what, n in tally.outcomes.items() if what.endswith(CLAIMED))
+    print(f"{total} of {tally.tried} {CLAIMED} (at most {MOST_CLAIMS:.0%} allowed)")
+    return 0 if total <= MOST_CLAIMS * tally.tried else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*(int(word) for word in sys.argv[1:])))
+    sys.exit(main())

@@ -147,14 +147,14 @@ ZOO = {
     "French thousands": one([french(x) for x in NUMBERS], "number", NUMBERS),
     "Swiss thousands": one([english(x).replace(",", "'") for x in NUMBERS], "number", NUMBERS),
     "whole thousands, which do not say": one(
-        [f"{x:,}" for x in THOUSANDS], "number", THOUSANDS, said="decimal point"
+        [f"{x:,}" for x in THOUSANDS], "number", THOUSANDS, said=" is read as "
     ),
     "three decimals after a comma": one(
         [f"{x:.3f}".replace(".", ",") for x in LOW + 0.001], "number", np.round(LOW + 0.001, 3)
     ),
     "thousands not marked elsewhere": one(
         ["1,234", "2,345", "1234", "15000", "3,456"] * 12, "number",
-        [1.234, 2.345, 1234.0, 15000.0, 3.456] * 12, said="decimal comma",
+        [1.234, 2.345, 1234.0, 15000.0, 3.456] * 12, said="1,234 is read as 1.234",
     ),
     "the other column has decimal commas": Animal(
         {"x": [f"{x:,}".replace(",", ".") for x in THOUSANDS],
@@ -210,6 +210,17 @@ ZOO = {
         [f"{x}\u00b0{'CF'[i % 2]}" for i, x in enumerate(NUMBERS)], "id",
         said="amounts in \u00b0C and \u00b0F cannot be compared",
     ),
+    "credits and debits": one(
+        [f"{german(x)} {('CR', 'DR')[i % 2]}" for i, x in enumerate(NUMBERS)], "number",
+        [-x if i % 2 else x for i, x in enumerate(NUMBERS)], said="CR positive and DR negative",
+    ),
+    "amounts of which some are credits": one(
+        [f"{english(x)}{' CR' * (i % 2)}" for i, x in enumerate(NUMBERS)], "id", said="left out"
+    ),
+    "a third of the cells undetermined": one(
+        with_cells(NUMBERS, dict.fromkeys(range(0, N, 3), "Undetermined")), "number",
+        without_rows(NUMBERS, set(range(0, N, 3))), said="'Undetermined' is taken for missing",
+    ),
     # yes and no
     "TRUE, FALSE, 1 and 0": one(
         [("TRUE" if f else "FALSE") if i % 3 else str(int(f)) for i, f in enumerate(FLAGS)],
@@ -251,6 +262,14 @@ ZOO = {
     ),
     "years of two digits first": dated([f"{d:%y-%m-%d}" for d in DAYS], unclear=True,
                                        said="the year first, of two digits"),
+    "three ways to write a date": dated(
+        [(f"{d:%d/%m/%Y}", f"{d}", f"{d:%d %b %Y}")[i % 3] for i, d in enumerate(DAYS)],
+        said="the day first, in part months by name, in part the year first", unclear=True,
+    ),
+    "dates, and days as a spreadsheet numbers them": one(
+        [f"{d:%d/%m/%Y}" if i % 2 else str((d - datetime.date(1899, 12, 30)).days)
+         for i, d in enumerate(DAYS)], "id", said="for dates: write all of them as dates",
+    ),
     "day or month first, as it comes": one(
         [f"{d:%d/%m/%Y}" if i % 2 else f"{d:%m/%d/%Y}" for i, d in enumerate(DAYS)], "id",
         said="dates in several orders: --as 'x=date-dmy'",
@@ -267,6 +286,8 @@ ZOO = {
     "date and time in French": timed(lambda m: f"{m:%d/%m/%Y} \u00e0 {m.hour}h{m.minute:02d}"),
     "date and time": timed(lambda m: f"{m:%Y-%m-%d %H:%M:%S}"),
     "date and time of ISO": timed(lambda m: f"{m:%Y-%m-%dT%H:%M:%S}Z"),
+    "fourteen digits of a hospital": timed(lambda m: f"{m:%Y%m%d%H%M%S}"),
+    "twelve digits": timed(lambda m: f"{m:%Y%m%d%H%M}"),
     "date and half of a day": timed(lambda m: f"{m:%m/%d/%Y %I:%M %p}"),
     "dates that do not say their order": Animal(
         {"x": ["01/02/2024", "03/04/2024", "05/06/2024"] * 20}, {"x": "date"},
@@ -321,8 +342,13 @@ ZOO = {
     "blood pressure": one(
         [f"{i + 95}/{i % 7 + 60}" for i in range(N)], "id", said="two numbers in a cell (100/65)"
     ),
+    "blood pressure that comes again": one(
+        [f"{i % 30 + 95}/{i % 10 + 60}" for i in range(N)], "category", said="two numbers in a cell"
+    ),
     "telephones": one([f"+33 6 {i:02d} 34 47 {97 - i:02d}" for i in range(N)], "id"),
     "accounts": one([f"DE{i:02d} 3704 0044 0532 01{i:02d} 00" for i in range(N)], "id"),
+    "account numbers": Animal({"Konto": [str(x * 7919 % 999_983) for x in range(N)]},
+                              {"Konto": "id"}),
     "row numbers": one(range(1000, 1000 + N), "id"),
     "row numbers of some rows": one(draw.permutation(100)[:N], "id"),
     "customer numbers": Animal({"customerID": [str(x * 7919 % 999_983) for x in range(N)]},

@@ -106,10 +106,11 @@ def to_sql(
 def to_sql_check(model: Any, table: str | Sequence[str], *, dialect: str = "ansi") -> str:
     """One SELECT that counts, column by column, what the model of :func:`to_sql` cannot read.
 
-    Its columns are ``column``, ``rows``, ``missing`` (NULL in the table), ``unreadable`` (a cell
-    that is no number where the model reads numbers) and ``unseen`` (a text that the training rows
-    did not have). Scores are as trustworthy as these counts are small. A database that refuses to
-    read a cell, as PostgreSQL does, stops with its own error, which names the cell.
+    Its columns are ``column``, ``rows``, ``missing`` (NULL, an empty text, or one that the fit took
+    for missing), ``unreadable`` (a cell that is no number where the model reads numbers) and
+    ``unseen`` (a text that the training rows did not have). Scores are as trustworthy as these
+    counts are small. A database that refuses to read a cell, as PostgreSQL does, stops with its own
+    error, which names the cell.
 
     Parameters
     ----------
@@ -134,7 +135,8 @@ def to_sql_check(model: Any, table: str | Sequence[str], *, dialect: str = "ansi
         gone = numbered("gone", len(raw))
         steps.carry(gone)
         flags = {
-            g: f"CASE WHEN {r} IS NULL THEN 1 ELSE 0 END" for g, r in zip(gone, raw, strict=True)
+            g: f"CASE WHEN {_is_gone(spoken, r, column.missing)} THEN 1 ELSE 0 END"
+            for g, r, column in zip(gone, raw, parts.made_columns, strict=True)
         }
         _read_cells(steps, parts, source, flags)
         counts += [
@@ -146,21 +148,28 @@ def to_sql_check(model: Any, table: str | Sequence[str], *, dialect: str = "ansi
     return "\0".join([heading, "\0UNION ALL\0".join(counts), ""]).replace("\0", "\n")
 
 
+def _is_gone(dialect: Dialect, raw: str, odd: Sequence[str] = ()) -> str:
+    """Whether a cell says nothing, as NULL or as a text."""
+    texts = ", ".join(str(dialect.compared(own)) for own in ("", *odd))
+    return f"{raw} IS NULL OR TRIM({dialect.as_text.format(raw)}) IN ({texts})"
+
+
 def _column_counts(dialect: Dialect, parts: Parts, name: str, source: str) -> str:
     raw = f"{_SOURCE}.{dialect.identifier(name)}"
     cell = _cell(dialect, parts, name, raw)
-    unseen = "0"
+    unseen, gone = "0", _is_gone(dialect, raw, parts.missing_texts(name))
     if parts.kind(name) == "categorical":
         texts = [dialect.compared(text) for text in parts.categories(name)]
         known = ", ".join(text for text in texts if text is not None)
-        unseen = f"CASE WHEN {cell} NOT IN ({known}) THEN 1 ELSE 0 END" if known else "1"
+        unseen = f"CASE WHEN {gone} THEN 0 WHEN {cell} NOT IN ({known}) THEN 1 ELSE 0 END"
+        unseen = unseen if known else "1"
         unread = "0"
     else:
-        unread = f"CASE WHEN {raw} IS NOT NULL AND {cell} IS NULL THEN 1 ELSE 0 END"
+        unread = f"CASE WHEN {gone} THEN 0 WHEN {cell} IS NULL THEN 1 ELSE 0 END"
     columns = {
         dialect.identifier("column"): dialect.text(name),
         dialect.identifier("rows"): "COUNT(*)",
-        dialect.identifier("missing"): f"SUM(CASE WHEN {raw} IS NULL THEN 1 ELSE 0 END)",
+        dialect.identifier("missing"): f"SUM(CASE WHEN {gone} THEN 1 ELSE 0 END)",
         dialect.identifier("unreadable"): f"SUM({unread})",
         dialect.identifier("unseen"): f"SUM({unseen})",
     }

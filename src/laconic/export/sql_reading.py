@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from laconic.data.reading.column import ColumnReading
 from laconic.data.reading.dates import AT, HOUR_UNITS
+from laconic.data.reading.numbers import CREDIT_OR_DEBIT
 from laconic.data.reading.words import PERCENT, SAME_CURRENCY, TIMES, WEEKDAYS
 from laconic.export.sql_dialects import Dialect
 
@@ -82,8 +83,7 @@ READS = {
 def can_read(column: ColumnReading, dialect: Dialect) -> bool:
     """Whether the database can repeat the reading of a column; months by name it cannot."""
     if column.kind in ("date", "date-time"):
-        timed = column.kind == "date-time" and column.order == "compact"
-        return dialect.name in READS and column.order in _ORDERS and not timed
+        return dialect.name in READS and column.order in _ORDERS
     return dialect.name in READS
 
 
@@ -141,11 +141,16 @@ class CellReader:
         units = {column.unit, *(own for own, same in SAME_CURRENCY.items() if same == column.unit)}
         spelled = sorted((unit.lower() for unit in units if unit), key=lambda u: (-len(u), u))
         text = self._missing(f"LOWER({self.dialect.as_text.format(raw)})", raw)
+        gone = [(own, "") for own in (*spelled, *_BLANKS, *_BOUNDS, *_NO_CENTS)]
         if column.unit == PERCENT:  # a share without its sign would be another number
             text = f"CASE WHEN {self._find(text, PERCENT)} > 0 THEN {text} END"
+        if column.unit == CREDIT_OR_DEBIT:
+            marked = f"{text} LIKE '%cr' OR {text} LIKE '%dr' OR {text} LIKE '%r.'"
+            twice = f"{text} LIKE '-%' OR {text} LIKE '\u2212%' OR {text} LIKE '(%'"
+            text = f"CASE WHEN ({marked}) AND NOT ({twice}) THEN {text} END"
+            gone += [("r.", "r"), ("cr", ""), ("dr", "-")]
         plain = f"CASE WHEN {self.reads.is_number.format(raw)} THEN {self._as_float(raw)} END"
         thousands, decimal = (".", ",") if column.decimal == "," else (",", ".")
-        gone = [(own, "") for own in (*spelled, *_BLANKS, *_BOUNDS, *_NO_CENTS)]
         minus = f"{c} LIKE '-%' OR {c} LIKE '(%)' OR {c} LIKE '%-'"
         bare = f"REPLACE(REPLACE({c}, '{thousands}', ''), '{decimal}', '.')"
         letters = {own.lower().rstrip("."): times for own, times in TIMES.items()}
@@ -212,19 +217,30 @@ class CellReader:
         d, t, r, iso = (self._name(letter) for letter in ("d", "t", "r", "iso"))
         said = f"TRIM({self.dialect.as_text.format(raw)})"
         said = self._missing(f"REPLACE(REPLACE({said}, 'T', ' '), ',', ' ')", raw)
-        day = self._before(d, " ")
+        day, time = self._before(d, " "), self._after(d, " ")
         if self.column.order == "compact":
-            day = f"CASE WHEN SUBSTR({d}, 5, 1) = '-' THEN {day} ELSE SUBSTR({d}, 1, 8) END"
+            written = f"SUBSTR({d}, 5, 1) = '-'"
+            day = f"CASE WHEN {written} THEN {day} ELSE SUBSTR({d}, 1, 8) END"
+            time = f"CASE WHEN {written} THEN {time} ELSE {self._compact_time(d)} END"
         marks = f"REPLACE(REPLACE({day}, '-', '/'), '.', '/')"
         a, b, c = (self._name(letter) for letter in "abc")
         stages: list[Stage] = [
             {d: said},
-            {d: marks, t: self._time_of(self._after(d, " "))},
+            {d: marks, t: self._time_of(time)},
             {d: d, t: t, a: self._before(d, "/"), r: self._after(d, "/")},
             {d: d, t: t, a: a, b: self._before(r, "/"), c: self._after(r, "/")},
             {iso: self._iso(d, a, b, c), t: t},
         ]
         return [*stages, *self._moment(iso, t, names)]
+
+    def _compact_time(self, text: str) -> str:
+        """The time of 202401310630, 20240131063000 and 20240131T063000."""
+        digits = f"REPLACE(SUBSTR({text}, 9), ' ', '')"
+        seconds = f"CASE WHEN LENGTH({digits}) > 4 THEN ':' || SUBSTR({digits}, 5) ELSE '' END"
+        return (
+            f"CASE WHEN LENGTH({digits}) < 4 THEN '' "
+            f"ELSE SUBSTR({digits}, 1, 2) || ':' || SUBSTR({digits}, 3, 2) || {seconds} END"
+        )
 
     def _time_of(self, text: str) -> str:
         """The time after a date, without a word before it; 14h30 is 14:30."""

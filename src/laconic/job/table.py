@@ -98,7 +98,21 @@ def read_problem(label: NDArray[np.str_], options: JobOptions) -> Problem:
     classes, counts = np.unique(label, return_counts=True)
     if len(classes) < 2:
         raise ValueError(f"The target has one class only: {str(classes[0])!r}.")
+    _refuse_spellings(classes)
     return problem_of(classes, counts, options)
+
+
+def _refuse_spellings(classes: NDArray[np.str_]) -> None:
+    """Yes and yes are hardly two classes; single letters may be."""
+    alike: dict[str, list[str]] = {}
+    for name in map(str, classes):
+        alike.setdefault(name.lower(), []).append(name)
+    for own in alike.values():
+        if len(own) > 1 and len(own[0]) > 1:
+            raise ValueError(
+                f"The target's classes {', '.join(map(repr, own))} differ in capitals alone; write "
+                "them in one way."
+            )
 
 
 def problem_of(classes: NDArray[np.str_], counts: NDArray[Any], options: JobOptions) -> Problem:

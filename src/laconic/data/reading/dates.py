@@ -51,7 +51,7 @@ _AS_UNIX = re.compile(
 )
 _NAMED = (_DAY_FIRST, _MONTH_FIRST, _AS_UNIX)
 _POINTS = re.compile(r"\b([0-9]{1,2})\.([0-9]{2})\.([0-9]{2}(?:\.[0-9]+)?)(?=\s*[AaPp][Mm]$)")
-_COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ]?([0-9]{2})([0-9]{2})([0-9]{2}))?")
+_COMPACT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ]?([0-9]{2})([0-9]{2})([0-9]{2})?)?")
 _CLOCK = re.compile(rf"(?P<minus>-)?(?:(?P<days>[0-9]+)\s*(?:days?|d)?,?\s+)?{_TIME}")
 _HALF_DAY = re.compile(r"(?P<h>[0-9]{1,2})(?P<m>)(?P<s>)\s*(?P<half>[AaPp]\.?[Mm]\.?)")
 _MINUTES = re.compile(r"(?P<minus>-)?(?P<m>[0-9]{1,2}):(?P<s>[0-9]{2}[.,][0-9]+)")
@@ -72,10 +72,15 @@ _ISO = re.compile(r"P(?:([0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9.]+)S
 def reading_orders(order: str) -> frozenset[str]:
     """The orders that a column of one order may have too: 2024-01-31 leaves no doubt.
 
+    A column of "name-dmy" has months by name beside 31/01/2024.
+
     >>> sorted(reading_orders("dmy")), sorted(reading_orders("month"))
     (['dmy', 'ymd'], ['month'])
+    >>> sorted(reading_orders("name-dmy"))
+    ['dmy', 'name', 'ymd']
     """
-    return frozenset([order, "ymd"] if order in ("dmy", "mdy", "name") else [order])
+    parts = order.split("-") if order.startswith("name-") else [order]
+    return frozenset([*parts, "ymd"] if parts[0] in ("dmy", "mdy", "name") else parts)
 
 
 def may_be_date(shape: str) -> bool:

@@ -156,7 +156,7 @@ class Evidence:
     span: Span | None = None
     calendars: Mapping[str, Calendar] = field(default_factory=dict)
     n_compact: int = 0
-    """Numbers that would be dates of eight digits."""
+    """Numbers that would be dates of eight digits, or of twelve or fourteen with the time."""
 
     @property
     def n_filled(self) -> int:
@@ -285,7 +285,9 @@ def sort_of(text: str, moments: dict[str, list[int]], numbers: list[float]) -> S
 
 
 def _compact_dates(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Moments of whole numbers of eight digits that are dates, 20240131."""
-    inside = values[(values >= 19_000_101) & (values <= 21_001_231) & (values % 1 == 0)]
+    """Moments of whole numbers that are dates, 20240131, or dates with a time, 20240131063000."""
+    long = np.select([values >= 1e13, values >= 1e11], [1e6, 1e4], 1.0)
+    days = values // long
+    inside = values[(days >= 19_000_101) & (days <= 21_001_231) & (values % 1 == 0)]
     found = (dict(date_texts(str(int(value)))).get("compact") for value in inside.tolist())
     return np.array([moment for moment in found if moment is not None], dtype=np.int64)

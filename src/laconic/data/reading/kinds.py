@@ -21,6 +21,7 @@ from laconic.data.reading.names import (
     names,
     repeated_id,
 )
+from laconic.data.reading.numbers import CREDIT_OR_DEBIT, common_unit, fits_unit, number_text
 from laconic.data.reading.words import NO, NOTHING_KNOWN, PERCENT, YES, YES_NO
 from laconic.data.tables.columns import shown
 
@@ -28,6 +29,9 @@ ODD_SHARE = 0.02
 """Share of cells that may be unlike all others and be taken for missing. By convention."""
 ODD_TEXTS = 10
 """Different texts among them; words that say "nothing known" are not counted. By convention."""
+FEW_WORDS, MANY_VALUES = 3, 20
+"""So few texts, again and again among more different numbers than that, are missing in any share up
+to half of the cells: "undetermined" in a third of the cells makes no categories of the others."""
 RUNNING = 2.0
 """Whole numbers, all different, in a range of at most so many times the rows: row numbers.
 
@@ -38,13 +42,18 @@ MANY_ROWS = 200
 hardly repeat."""
 FEWEST_DATES = 5
 """Different numbers of eight digits from which a column of them is one of dates."""
-_NUMBER_WORDS = ID_WORDS | {"key", "nr", "number"}
+_NUMBER_WORDS = ID_WORDS | {
+    "key", "nr", "no", "num", "number", "nummer", "numero", "num\u00e9ro", "account", "acct",
+    "konto", "compte", "phone", "tel", "telephone", "mobile", "fax", "mrn", "ssn", "siren", "siret",
+}  # fmt: skip
+"""Last words of the name of whole numbers, all different, that tell rows apart."""
 _FIRST = {
     "dmy": "the day first", "mdy": "the month first", "short-ymd": "the year first, of two digits",
+    "name-dmy": "the day first, in part months by name",
+    "name-mdy": "the month first, in part months by name",
 }  # fmt: skip
 _USUAL = (np.datetime64("1900-01-02"), np.datetime64("2100-01-01"))
 """Dates beyond stand for something else, "never" or "not known": they are told."""
-_SIGNS = {".": "point", ",": "comma"}
 
 
 @dataclass(frozen=True)
@@ -114,7 +123,7 @@ class Odd:
         cells = evidence.n_filled - fine
         return Odd(cells, texts, full or cells > sum(texts.values()))
 
-    def few(self, n_filled: int) -> bool:
+    def few(self, n_filled: int, n_distinct: int = 0) -> bool:
         """Whether the odd cells are few, or say clearly that nothing is known: they are missing."""
         known = {text: n for text, n in self.texts.items() if text.lower() in NOTHING_KNOWN}
         rest, fine = self.cells - sum(known.values()), n_filled - self.cells
@@ -122,6 +131,8 @@ class Odd:
             return False
         if rest == 0:
             return fine >= min(LEAST_ROWS, self.cells)
+        if len(self.texts) <= FEW_WORDS and n_distinct - len(self.texts) > MANY_VALUES:
+            return fine >= self.cells
         allowed = max(1 if n_filled >= LEAST_ROWS else 0, int(ODD_SHARE * n_filled))
         return rest <= allowed and fine >= self.cells
 
@@ -187,7 +198,7 @@ def _least_odd(name: str, evidence: Evidence, habits: Habits) -> ColumnReading |
             number(name, evidence, habits),
             clock(name, evidence),
         )
-        if reading is not None and odd.few(evidence.n_filled)
+        if reading is not None and odd.few(evidence.n_filled, evidence.n_distinct)
     ]
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
@@ -235,15 +246,15 @@ def number(name: str, evidence: Evidence, habits: Habits, decimal: str = "") -> 
         if counts["."] == counts[","] and unclear:
             decimal = _settled(evidence, habits)
             example = min(min(own.kept) for own in unclear)
-            doubt = f"; {example} is read with a decimal {_SIGNS[decimal]}"
+            meant = number_text(example)
+            value = None if meant is None else meant.value(decimal)
+            doubt = "" if value is None else f"; {example} is read as {value:.15g}"
     unit = _common_unit(evidence)
     if unit is None:
         return _NOTHING
 
     def kept(sort: Sort) -> bool:
-        # a share without its sign would be a hundred times another number
-        unit_fits = sort.unit == unit or (not sort.unit and unit != PERCENT)
-        return sort.says in ("=", "?", decimal) and unit_fits
+        return sort.says in ("=", "?", decimal) and fits_unit(sort.unit, unit)
 
     odd = Odd.of(evidence, kept)
     marks = [sort for sort in evidence.sorts if kept(sort)]
@@ -280,18 +291,16 @@ def _common_unit(evidence: Evidence) -> str | None:
     """The unit of nearly all cells that have one; None where several are mixed."""
     units: dict[str, int] = {}
     for sort, own in evidence.sorts.items():
-        if sort.says and sort.unit:
+        if sort.says:
             units[sort.unit] = units.get(sort.unit, 0) + own.cells
-    if not units:
-        return ""
-    unit = max(sorted(units), key=lambda own: units[own])
-    others = sum(units.values()) - units[unit]
-    return unit if others <= ODD_SHARE * evidence.n_filled else None
+    return common_unit(units, evidence.n_filled, ODD_SHARE * evidence.n_filled)
 
 
 def _written(decimal: str, unit: str, sorts: list[Sort]) -> str:
     said = ""
-    if unit:
+    if unit == CREDIT_OR_DEBIT:
+        said += ", CR positive and DR negative"
+    elif unit:
         said += " in percent" if unit == PERCENT else f" in {unit}"
     if decimal == "," and any(sort.says in (",", "?") for sort in sorts):
         said += " with a decimal comma"
@@ -308,7 +317,8 @@ def _bounds(evidence: Evidence, sorts: list[Sort]) -> str:
 
 def dates_of_texts(name: str, evidence: Evidence, habits: Habits, order: str = "") -> Found:
     """Dates in the order that reads most cells, or in the one that is known."""
-    counts = {own: _n_order(evidence, own) for own in evidence.calendars}
+    both = [f"name-{own}" for own in ("dmy", "mdy") if {own, "name"} <= {*evidence.calendars}]
+    counts = {own: _n_order(evidence, own) for own in [*evidence.calendars, *both]}
     if (
         not counts
         or evidence.n_distinct < 2
@@ -317,6 +327,7 @@ def dates_of_texts(name: str, evidence: Evidence, habits: Habits, order: str = "
         return _NOTHING
     if order == "ymd" and order not in counts:
         order = "short-ymd"
+    order = f"name-{order}" if f"name-{order}" in both else order
     best = order or _best_order(evidence, counts, habits)
     if best == "compact" and not order and evidence.n_distinct < FEWEST_DATES:
         return _NOTHING
@@ -333,11 +344,13 @@ def _best_order(evidence: Evidence, counts: Mapping[str, int], habits: Habits) -
     """
     most = max(counts.values())
     best = sorted(order for order in counts if counts[order] == most)
-    days = {order: evidence.calendars[order].days.bit_count() for order in best}
-    short = days.pop("short-ymd", 0)
-    if short > max(days.values(), default=0):
+    short = evidence.calendars["short-ymd"].days.bit_count() if "short-ymd" in best else 0
+    others = [order for order in best if order != "short-ymd"]
+    shown_days = [evidence.calendars[order.removeprefix("name-")].days for order in others]
+    if short > max((days.bit_count() for days in shown_days), default=0):
         return "short-ymd"
-    return habits.order if habits.order in days else next(iter(days))
+    usual = [order for order in others if order.endswith(habits.order)]
+    return min(usual or others, key=len)
 
 
 def dates(name: str, evidence: Evidence, order: str, odd: Odd) -> ColumnReading:
@@ -345,11 +358,11 @@ def dates(name: str, evidence: Evidence, order: str, odd: Odd) -> ColumnReading:
     own = [evidence.calendars[o] for o in reading_orders(order) if o in evidence.calendars]
     calendar = reduce(operator.add, own)
     kind: Kind = "date-time" if calendar.timed else "date"
-    both = ", in part the year first" if len(own) > 1 else ""
+    both = ", in part the year first" if len(own) > 1 and "ymd" in evidence.calendars else ""
     said = kind + (f", {_FIRST[order]}" if order in _FIRST else "") + both
     said += _far_dates(calendar)
-    other = {"dmy": "mdy", "mdy": "dmy", "short-ymd": "dmy"}.get(order)
-    if other and _n_order(evidence, order) == _n_order(evidence, other):
+    other = {"dmy": "mdy", "mdy": "dmy", "short-ymd": "dmy"}.get(order.removeprefix("name-"))
+    if other and _n_order(evidence, order.removeprefix("name-")) == _n_order(evidence, other):
         said += f" (no cell tells; --as '{name}=date-{other}' changes it)"
     return ColumnReading(
         name,

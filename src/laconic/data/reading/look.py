@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,8 @@ LEAK = 0.99
 """Area under the curve of one column alone from which it is suspected to hold the answer."""
 _BINS = 20
 _FEWEST = 10
+_FEWEST_ENTITIES, _MANY_ROWS, _CODE_DIGITS = 100, 10, 2
+"""Texts that differ in three digits and more, a hundred of them, on less than ten rows each."""
 _COPIES = 0.01
 _QUARTERS = 4
 _SURE = 1e-4
@@ -63,7 +66,7 @@ class Look:
         said = f"{self.n_rows:,} rows"
         if self.classes:
             most = sorted(self.classes.items(), key=lambda own: (-own[1], own[0]))
-            shares = [f"{shown(name)} {count / self.n_rows:.1%}" for name, count in most[:5]]
+            shares = [f"{shown(name)} {_share(count, self.n_rows)}" for name, count in most[:5]]
             said += f": {', '.join(shares)}" + (", ..." if len(most) > 5 else "")
         return said + (f"; {self.n_unlabelled:,} without a class" if self.n_unlabelled else "")
 
@@ -94,6 +97,18 @@ class Look:
         wide = max((len(c.name) for c in self.reading.columns), default=0)
         lines = [f"{c.name:<{wide}}  {c.said}" for c in self.reading.columns]
         return "\n".join([self.title, *lines, *self.suspicions])
+
+
+def _share(count: int, of: int) -> str:
+    """A share in percent that reads 0 or 100 only where it is.
+
+    >>> _share(1, 2000), _share(1999, 2000), _share(3, 3)
+    ('0.05%', '99.95%', '100.0%')
+    """
+    digits = next(
+        (own for own in range(1, 8) if float(f"{100 * count / of:.{own}f}") not in (0.0, 100.0)), 1
+    )
+    return f"{count / of:.{digits}%}"
 
 
 def look(
@@ -161,14 +176,15 @@ def suspicions(
     if labels is not None:
         yield from _odd_classes([str(name) for name in labels[0]])
     yield from _groups(reading.columns, evidence)
+    yield from _likely_groups(reading.columns, evidence)
     if table is None:
         return
     keys = row_keys(table)
     copies = len(keys) - len(np.unique(keys))
     if copies > _COPIES * len(keys):
         yield (
-            f"{copies:,} of {len(keys):,} rows are copies of others: rows that are held out may "
-            "have been seen."
+            f"{copies:,} of {len(keys):,} rows are copies of others: they must be held out "
+            "together, as laconic fit does."
         )
     if labels is not None and 2 <= len(labels[0]) <= len(keys) // _FEWEST:
         fold = (keys % np.uint64(2)).astype(np.int64)
@@ -201,6 +217,28 @@ def _groups(columns: Sequence[ColumnReading], evidence: Mapping[str, Evidence]) 
                 f"Column {shown(column.name)} has {own.n_filled / own.n_distinct:.1f} rows for "
                 "each value: rows that belong together should be held out together."
             )
+
+
+def _likely_groups(
+    columns: Sequence[ColumnReading], evidence: Mapping[str, Evidence]
+) -> Iterator[str]:
+    """Codes of one form, each on a few rows, whatever their column is called: P0001, P0002, ..."""
+    for column in columns:
+        own = evidence[column.name]
+        few_rows = own.n_distinct > _FEWEST_ENTITIES and own.n_filled < _MANY_ROWS * own.n_distinct
+        if column.kind == "category" and few_rows and _one_form(own):
+            yield (
+                f"Column {shown(column.name)} has {own.n_filled / own.n_distinct:.1f} rows for "
+                f"each value: if each is a person or a thing that comes again, say --group "
+                f"{shown(column.name)}."
+            )
+
+
+def _one_form(evidence: Evidence) -> bool:
+    """Whether the texts differ in their digits alone, of which there are several."""
+    texts = [text for own in evidence.sorts.values() for text in own.kept]
+    forms = {re.sub("[0-9]", "1", text) for text in texts}
+    return len(forms) == 1 and min(forms).count("1") > _CODE_DIGITS and not min(forms).isdigit()
 
 
 def _leaks(

@@ -29,8 +29,13 @@ FEW_LEVELS = 20
 """Levels of a category up to which nobody expects amounts."""
 MOSTLY = 0.8
 """Share of cells that are numbers, dates or times from which a column of texts is worth a word."""
+SERIAL_DIGITS = 5
+"""Digits of a day as spreadsheets number them: 45292 is the first of January 2024."""
 _TWO = re.compile(r"\D{0,2}[0-9.,]+[^0-9.,]{1,3}[0-9.,]+\D{0,2}")
 
+_WORDS = re.compile(
+    r"[A-Z\u00c0-\u00de]+(?![a-z\u00df-\u00ff])|[A-Z\u00c0-\u00de]?[a-z\u00df-\u00ff]+|[0-9]+"
+)
 ID_WORDS = frozenset(["id", "ids", "uuid", "guid", "pk", "rowid", "rownames"])
 
 
@@ -43,7 +48,7 @@ def names(name: str, evidence: Evidence) -> ColumnReading:
         sentences = words >= TEXT_WORDS and not hint and _has_words(evidence)
         if sentences and distinct >= 0.5 * filled and not evidence.declared:
             kept = frequent_words(evidence)
-            said = f"text of {words:.0f} words, {distinct:,} different; " + (
+            said = f"texts of about {words:.0f} words, {distinct:,} different; " + (
                 f"its words {', '.join(kept[:3])}{', ...' if len(kept) > 3 else ''} are read"
                 if kept
                 else "left out"
@@ -79,6 +84,9 @@ def _hint(name: str, evidence: Evidence) -> str:
     >>> _hint("mass", evidence_of(raw_column(cells, "mass")))
     '; amounts in g and kg cannot be compared'
     """
+    serials = _hint_of_serials(evidence)
+    if serials:
+        return serials
     for kind, fits in _FITS.items():
         odd = [own for sort, own in evidence.sorts.items() if not fits(sort)]
         n_odd = evidence.n_filled - sum(
@@ -97,6 +105,17 @@ def _hint(name: str, evidence: Evidence) -> str:
                 f"{shown(min(min(own.kept) for own in odd))}, for missing"
             )
     return _hint_of_texts(evidence)
+
+
+def _hint_of_serials(evidence: Evidence) -> str:
+    """Dates of which a spreadsheet wrote some as the days since 1899-12-30."""
+    serial = [own for sort, own in evidence.sorts.items() if sort.digits == SERIAL_DIGITS]
+    dated = sum(own.cells for sort, own in evidence.sorts.items() if sort.orders)
+    cells = sum(own.cells for own in serial)
+    if not serial or not dated or cells + dated < MOSTLY * evidence.n_filled:
+        return ""
+    example = min(min(own.kept) for own in serial)
+    return f"; dates, and numbers such as {example} for dates: write all of them as dates"
 
 
 _FITS: dict[str, Callable[[Sort], bool]] = {
@@ -127,7 +146,7 @@ def _hint_of_texts(evidence: Evidence) -> str:
     """Two numbers in a cell; levels that are the same but for large and small letters."""
     texts = sorted(_kept(evidence))
     if len(texts) > 2 and all(_TWO.fullmatch(text) for text in texts):
-        if evidence.n_distinct > DISTINCT_SHARE * evidence.n_filled:
+        if evidence.n_distinct > max(0.1 * evidence.n_filled, FEW_LEVELS):
             return f"; two numbers in a cell ({texts[0]}): make two columns of them"
         return ""
     alike: dict[str, list[str]] = {}
@@ -182,5 +201,5 @@ def called_id(name: str, words: frozenset[str] = ID_WORDS) -> bool:
     >>> called_id("customerID"), called_id("patient_id"), called_id("id of the plan")
     (True, True, False)
     """
-    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", name)
+    found = _WORDS.findall(name)
     return bool(found) and found[-1].lower() in words

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from laconic.data.reading.words import CURRENCIES, SAME_CURRENCY, TIMES
+from laconic.data.reading.words import CURRENCIES, PERCENT, SAME_CURRENCY, TIMES
 from laconic.data.tables.cells import is_padded, is_plain_number
 
 _BLANK = "[ \u00a0\u2007\u2009\u202f]"
@@ -28,6 +29,9 @@ _GROUPED = re.compile(rf"[0-9]{{1,3}}(?:{_GROUP}[0-9]{{3}})+(?P<rest>[.,][0-9]*)
 _THOUSANDS = {sign: re.compile(rf"[0-9]{{1,3}}(?:{re.escape(sign)}[0-9]{{3}})+") for sign in ".,"}
 _INDIAN = re.compile(r"[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}")
 _SIGN = {".": ",", ",": "."}
+CREDIT_OR_DEBIT = "CR/DR"
+"""The unit of a column of amounts marked CR, to be added, or DR, to be subtracted."""
+_CREDIT = {"cr": 1.0, "dr": -1.0}
 _NO_CENTS = re.compile(r"(?<=[0-9])(?P<sign>[.,])(?:--?|[\u2013\u2014])(?![0-9])")
 """A price without cents, 12,- or 12.--: the dash is no minus."""
 
@@ -47,12 +51,55 @@ class NumberText:
     def value(self, decimal: str) -> float | None:
         return self.point if decimal == "." else self.comma
 
+    def in_unit(self, unit: str, decimal: str) -> float | None:
+        """The value in a column of this unit; None for a number of another unit.
+
+        >>> [number_text(text).in_unit("CR/DR", ".") for text in ("5 CR", "5 Dr.", "5")]
+        [5.0, -5.0, None]
+        """
+        value = self.value(decimal)
+        if not fits_unit(self.unit, unit) or value is None:
+            return None
+        if unit != CREDIT_OR_DEBIT:
+            return value
+        return None if value < 0 else _CREDIT[self.unit] * value
+
     @property
     def says(self) -> str:
         """Which decimal sign it allows: "." or "," alone, both alike "=", both differently "?"."""
         if self.point is None or self.comma is None:
             return "," if self.point is None else "."
         return "=" if self.point == self.comma else "?"
+
+
+def fits_unit(own: str, unit: str) -> bool:
+    """Whether a number with its own unit, or without one, belongs to a column of ``unit``.
+
+    A share without its sign would be a hundred times another number, an amount that is neither CR
+    nor DR of no known sign.
+    """
+    if unit == CREDIT_OR_DEBIT:
+        return own in _CREDIT
+    return own == unit or (not own and unit != PERCENT)
+
+
+def common_unit(units: Mapping[str, int], n_cells: int, most_odd: float) -> str | None:
+    """The unit of nearly all of the cells that have one; None where several are mixed.
+
+    >>> common_unit({"kg": 90, "": 10}, 100, 2), common_unit({"kg": 50, "g": 50}, 100, 2)
+    ('kg', None)
+    >>> common_unit({"cr": 60, "dr": 40}, 100, 2), common_unit({"cr": 60, "": 40}, 100, 2)
+    ('CR/DR', None)
+    """
+    marked = {unit: n for unit, n in units.items() if unit}
+    if not marked:
+        return ""
+    if set(marked) == set(_CREDIT):
+        return CREDIT_OR_DEBIT
+    unit = max(sorted(marked), key=lambda own: marked[own])
+    if unit in _CREDIT and marked[unit] < n_cells - most_odd:
+        return None  # which sign has an amount without the mark?
+    return unit if sum(marked.values()) - marked[unit] <= most_odd else None
 
 
 def may_be_number(shape: str) -> bool:

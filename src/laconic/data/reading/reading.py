@@ -18,7 +18,7 @@ from laconic.data.reading.evidence import TYPED, Evidence, evidence_of
 from laconic.data.reading.kinds import Habits
 from laconic.data.reading.numbers import number_text
 from laconic.data.reading.raw import NO_TIME, RawColumn, raw_column, text_of
-from laconic.data.reading.words import NOTHING_KNOWN, PERCENT, WEEKDAYS, YES_NO, words_of
+from laconic.data.reading.words import NOTHING_KNOWN, WEEKDAYS, YES_NO, words_of
 from laconic.data.tables.cells import cleaned, plain_numbers, polars_of
 from laconic.data.tables.columns import MISSING, Column, Table, all_columns, shown, wanted_columns
 
@@ -240,9 +240,7 @@ def _numbers(column: ColumnReading, cells: RawColumn) -> NDArray[np.float64]:
 
     def value(text: str) -> float | None:
         found = number_text(text)
-        if found is None or (found.unit != column.unit and (found.unit or column.unit == PERCENT)):
-            return None
-        return found.value(column.decimal)
+        return None if found is None else found.in_unit(column.unit, column.decimal)
 
     return _looked_up(column, cells, value, np.nan, "a number")
 
@@ -250,7 +248,7 @@ def _numbers(column: ColumnReading, cells: RawColumn) -> NDArray[np.float64]:
 def _moments(column: ColumnReading, cells: RawColumn) -> NDArray[np.int64]:
     if cells.form == "moments":
         return cells.values
-    if cells.form == "numbers":  # eight digits, in a column that has no other form
+    if cells.form == "numbers":  # only digits, in a column that has no other form
         known = [text_of(value) if value == value else None for value in cells.values.tolist()]
         cells = raw_column(known, column.name)
 

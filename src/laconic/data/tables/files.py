@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from laconic.data.tables.cells import cleaned, doubtful, looks, plain_numbers
 from laconic.data.tables.chunks import is_text, polars_or_none, read_chunks
 from laconic.data.tables.columns import Schema, Table, shown
-from laconic.data.tables.text import TextFormat, UnreadableFileError, name_of
+from laconic.data.tables.text import UNNAMED, TextFormat, UnreadableFileError, name_of
 
 MOST_CLASSES = 100
 
@@ -93,6 +93,8 @@ def refuse_unknown(name: str, names: Sequence[str]) -> None:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(names[:8])}."
+        if not near and 2 * sum(own.startswith(UNNAMED) for own in names) > len(names):
+            hint += " Most have no name: does a title stand above the line of names? Delete it."
         raise ValueError(f"There is no column {name!r} in the table; {hint}")
 
 
@@ -110,10 +112,7 @@ def split_target(
         refuse_unknown(name, names)
     label, gone = _class_texts(frame[target], target)
     if gone.any() and not drop_missing:
-        raise ValueError(
-            f"Column {shown(target)} is missing in {int(gone.sum())} rows; leave them out with "
-            "--drop-missing-target, or fill them in."
-        )
+        raise ValueError(_without_class(target, label[~gone], int(gone.sum())))
     others = [name for name in names if name not in (target, weight)]
     if not others:
         raise ValueError(f"The table has no column beside {shown(target)} to predict it from.")
@@ -126,6 +125,19 @@ def split_target(
         raise ValueError(f"Column {shown(target)} has no value.")
     rows = {n: _taken(c, kept) for n, c in X.items()} if isinstance(X, dict) else X[kept.tolist()]
     return Labelled(rows, label[kept], None if weights is None else weights[kept], int(gone.sum()))
+
+
+def _without_class(target: str, label: NDArray[np.str_], n_gone: int) -> str:
+    classes = np.unique(label)
+    if len(classes) == 1:  # a box that is ticked or not
+        return (
+            f"Column {shown(target)} is {shown(str(classes[0]))} or empty; write the other class "
+            f"into its {n_gone:,} empty cells."
+        )
+    return (
+        f"Column {shown(target)} is missing in {n_gone:,} rows; leave them out with "
+        "--drop-missing-target, or fill them in."
+    )
 
 
 def _taken(column: Any, rows: NDArray[np.int64]) -> Any:

@@ -20,6 +20,8 @@ from laconic.data.tables.columns import shown
 SEPARATORS = "\t;|,"
 """Of two that do as well, the first: a comma may be a decimal comma."""
 STDIN = "-"
+UNNAMED = "Unnamed: "
+"""Before the place of a column without a name: as pandas calls it."""
 _SNIFFED = 65_536
 _SNIFFED_LINES = 50
 _ANNOUNCED = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
@@ -215,7 +217,7 @@ def header_of(rows: Iterator[list[str]], name: str) -> list[str]:
     ['Unnamed: 0', 'a', 'b']
     """
     cells = next((row for row in rows if row), [])
-    names = [cell.strip(BLANKS) or f"Unnamed: {j}" for j, cell in enumerate(cells)]
+    names = [cell.strip(BLANKS) or f"{UNNAMED}{j}" for j, cell in enumerate(cells)]
     if not names:
         raise UnreadableFileError(f"{name} is empty; the first line must name the columns.")
     if all(map(is_plain_number, names)) and not all(own.isdigit() for own in names):
