@@ -152,6 +152,23 @@ def test_differences_are_covered(rates, n):
     assert hits / 2000 >= 0.935
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 30])
+def test_errors_of_one_price_are_one_kind(n_classes):
+    """At 0-1 costs the mean cost is the share of errors, whatever the number of classes."""
+    counts = np.diag(np.full(n_classes, 600.0 / n_classes))
+    counts[0, 1] = 6.0
+    costs = 1.0 - np.eye(n_classes)
+    low, high = rate_interval(6.0 / 606.0, 606)
+    found = mean_cost_interval(counts, costs)
+    assert found[1] == pytest.approx(float(high))
+    assert 0 < found[0] <= low
+    pairs = np.zeros((n_classes, n_classes * n_classes))  # both decide all rows right
+    pairs[np.arange(n_classes), np.arange(n_classes) * (n_classes + 1)] = 600.0 / n_classes
+    more = (costs[:, :, None] - costs[:, None, :]).reshape(n_classes, -1)
+    low, high = difference_interval(pairs, more)
+    assert -0.01 < low < 0 < high < 0.01
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.01, 0.05, 0.2])
 @pytest.mark.parametrize("spread", [0.0, 0.5, 1.0])
 def test_means_of_money_are_held_also_where_nothing_was_paid(rate, spread):

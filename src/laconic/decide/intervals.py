@@ -9,7 +9,8 @@ Donner 2008),
 .. math:: U = \hat m + \sqrt{\textstyle\sum_c w_c^2 (u_c - \hat p_c)^2}, \qquad
           L = \hat m - \sqrt{\textstyle\sum_c w_c^2 (\hat p_c - l_c)^2}.
 
-Squares suppose symmetric errors, and one event of two kinds each is not: L is also kept below the
+Errors of one price on the same rows are one kind: their number is binomial too, and thirty classes
+do not widen the interval. Squares suppose symmetric errors, and one event of two kinds each is not: L is also kept below the
 lower quantile of a gamma law with the mean and the variance observed (Fay and Feuer 1997, by the
 formula of Wilson and Hilferty), which is exact for few events of equal price. All is in closed
 form, so the page computes the same in JavaScript. ``tests/decide/test_intervals.py`` enumerates
@@ -22,7 +23,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import gamma, norm
 
 from laconic._typing import Floats
@@ -70,6 +71,24 @@ def sum_interval(
         return 0.0, above
     variance = float(np.sum(w**2 * p * (1.0 - p) / np.maximum(n, 1.0)))
     return min(below, _gamma_quantile(mean, variance, confidence)), above
+
+
+def _by_price(
+    weights: Floats, rates: Floats, rows: Floats, used: NDArray[np.bool_], together: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Weights, rates and rows, errors of one price on the same rows taken as one kind.
+
+    All are of shape (classes, kinds); classes are seen on rows of their own unless ``together``.
+
+    >>> w, p, n = np.array([[1.0, 2.0], [1.0, 1.0]]), np.full((2, 2), 0.1), np.full((2, 2), 50.0)
+    >>> _by_price(w, p, n, w > 0, together=True)
+    (array([1., 2.]), array([0.3, 0.1]), array([50., 50.]))
+    """
+    place = np.zeros(used.shape) if together else np.arange(len(used))[:, None] + np.zeros(used.shape)
+    keys = np.stack([place[used], weights[used]])
+    kinds, first, of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    pooled = np.bincount(of.ravel(), rates[used], minlength=kinds.shape[1])
+    return kinds[1], np.minimum(pooled, 1.0), rows[used][first]
 
 
 def _gamma_quantile(mean: float, variance: float, confidence: float) -> float:
@@ -122,7 +141,7 @@ def mean_cost_interval(
         weights, rows = mix * (paid - least), by_class
     used = weights > 0  # the cheapest decision of a class adds nothing to the floor
     rates = seen / np.maximum(rows, 1.0)
-    low, high = sum_interval(weights[used], rates[used], rows[used], confidence)
+    low, high = sum_interval(*_by_price(weights, rates, rows, used, shares is None), confidence)
     most = float(paid.max() if shares is None else np.sum(mix[:, 0] * paid.max(axis=1)))
     return floor + low, min(floor + high, most)
 
@@ -167,9 +186,10 @@ def difference_interval(
     parts = []
     for sign in (1.0, -1.0):
         used = sign * each > 0
-        weights = np.broadcast_to(mix * sign * each, each.shape)[used]
-        mean = float(weights @ rates[used])
-        parts.append((mean, *sum_interval(weights, rates[used], rows[used], confidence)))
+        weights = np.broadcast_to(mix * sign * each, each.shape)
+        mean = float(weights[used] @ rates[used])
+        kinds = _by_price(weights, rates, rows, used, shares is None)
+        parts.append((mean, *sum_interval(*kinds, confidence)))
     group = [slice(None)] if shares is None else [slice(k, k + 1) for k in range(len(seen))]
     moments = np.zeros(3)
     weighted = mix * each * np.ones_like(seen)

@@ -233,7 +233,7 @@ def to_markdown(summary: dict[str, Any], *, title: str, language: str = "en") ->
         rows = [row["cells"] for row in found["rows"]]
         lines += ["", f"## {w['h_size']}", "", *_markdown_table(found["heads"], rows)]
     counts = said.counts()
-    heads = [w["truth_decision"], *counts["heads"], w["recall"]]
+    heads = [counts["first"], *counts["heads"], w["recall"]]
     rows = [[row["name"], *row["cells"], row["recall"]] for row in counts["rows"]]
     lines += ["", f"## {w['h_counts']}", "", *_markdown_table(heads, rows)]
     return "\n".join([*lines, "", said.say("made_with", version=__version__), ""])
@@ -272,11 +272,11 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
         costs.add_row(Text(name), Text(said.cost(cost), style="" if place else "bold"))
     counts = said.counts()
     decided = RichTable()
-    decided.add_column(w["truth_decision"])
-    for name in counts["heads"]:
+    decided.add_column(counts["first"])
+    for name in [*counts["heads"], w["recall"]]:
         decided.add_column(Text(name), justify="right")
     for row in counts["rows"]:
-        decided.add_row(Text(row["name"]), *map(Text, row["cells"]))
+        decided.add_row(Text(row["name"]), *map(Text, [*row["cells"], row["recall"]]))
     lines: list[RenderableType] = [Text(said.measured()), Text(said.verdict()), costs]
     if summary["threshold"] is not None:
         label = said.say("card_threshold", name=clipped(summary["positive"], 40))

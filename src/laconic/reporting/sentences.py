@@ -9,6 +9,8 @@ from laconic.reporting.names import family_name, note_text
 from laconic.reporting.words import Numbers, clipped, words
 
 _SHOWN_CLASSES = 12
+MANY_CLASSES = 8
+"""Classes from which a table of truth by decision is a list of what each is taken for."""
 
 
 def best_constant(summary: dict[str, Any]) -> str:
@@ -86,10 +88,14 @@ class Sentences:
         return ", ".join(texts) + (" …" if len(values) > _SHOWN_CLASSES else "")
 
     def rules(self) -> list[tuple[str, float]]:
-        """This model and the rules without one, cheapest kept in the order of the summary."""
+        """This model and the rules without one; of those for many classes the cheapest."""
         found = [(self.words["this_model"], self.summary["expected_cost"])]
+        best = best_constant(self.summary)
+        few = len(self.summary["classes"]) <= MANY_CLASSES
         return found + [
-            (self._baseline_name(key), cost) for key, cost in self.summary["baselines"].items()
+            (self._baseline_name(key), cost)
+            for key, cost in self.summary["baselines"].items()
+            if few or key == best or not key.startswith("always ")
         ]
 
     def _baseline_name(self, key: str) -> str:
@@ -118,6 +124,12 @@ class Sentences:
         }
         if low <= 0 <= high:
             text = self.say("verdict_unclear", **values)
+        elif cost == 0 and claims_better(self.summary):  # on these rows, and not in the long run
+            values["high"] = self._in_currency(
+                self.numbers.rough(self.summary["expected_cost_high"])
+            )
+            least = self.numbers.percent(-high / constant)
+            text = self.say("verdict_no_error", percent=least, **values)
         elif claims_better(self.summary):
             saved = 1.0 - cost / constant
             text = self.say("verdict_better", percent=self.numbers.percent(saved), **values)
@@ -463,4 +475,23 @@ class Sentences:
                     "recall": right,
                 }
             )
-        return {"heads": heads + ([self.words["abstained"]] if abstains else []), "rows": rows}
+        if len(heads) > MANY_CLASSES:
+            return self._errors_by_class(heads, [row["recall"] for row in rows])
+        return {
+            "first": self.words["truth_decision"],
+            "heads": heads + ([self.words["abstained"]] if abstains else []),
+            "rows": rows,
+        }
+
+    def _errors_by_class(self, names: list[str], right: list[str]) -> dict[str, Any]:
+        """For many classes: the rows of each, and what it is most often taken for."""
+        rows = []
+        for k, counts in enumerate(self.summary["confusion"]):
+            taken = {d: n for d, n in enumerate(counts) if n and d != k}
+            most = sorted(taken, key=lambda d: (-taken[d], d))[:2]
+            for_ = ", ".join(f"{names[d]} ({self.numbers.whole(taken[d])})" for d in most)
+            total = sum(counts) + self.summary["abstentions"][k]
+            cells = [self.numbers.whole(total), for_]
+            rows.append({"name": names[k], "cells": cells, "right": -1, "recall": right[k]})
+        heads = [self.words["t_rows"], self.words["taken_for"]]
+        return {"first": self.words["t_class"], "heads": heads, "rows": rows}

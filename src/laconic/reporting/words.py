@@ -31,6 +31,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Deciding with this model costs {cost} per case, {percent} less than the best rule without a model ({rule}: {other}).",
         "Décider avec ce modèle coûte {cost} par cas, {percent} de moins que la meilleure règle sans modèle ({rule} : {other}).",
     ),
+    "verdict_no_error": (
+        "Deciding with this model cost nothing on these rows: at most {high} per case with 95 % confidence, and at least {percent} less than the best rule without a model ({rule}: {other}).",
+        "Décider avec ce modèle n'a rien coûté sur ces lignes : au plus {high} par cas avec une confiance de 95 %, et au moins {percent} de moins que la meilleure règle sans modèle ({rule} : {other}).",
+    ),
     "verdict_worse": (
         "Deciding with this model costs {cost} per case; a rule without a model ({rule}) costs {other}: the model does not pay here.",
         "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle ({rule}) coûte {other} : le modèle ne se justifie pas ici.",
@@ -514,6 +518,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     # counts
     "truth_decision": ("truth \\ decision", "vérité \\ décision"),
     "recall": ("decided right", "bien décidés"),
+    "taken_for": ("most often taken for", "le plus souvent prise pour"),
     "made_with": (
         "Made with Laconic {version}. One file, no network.",
         "Produit par Laconic {version}. Un fichier, sans réseau.",

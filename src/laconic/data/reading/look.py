@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -105,9 +106,8 @@ def _share(count: int, of: int) -> str:
     >>> _share(1, 2000), _share(1999, 2000), _share(3, 3)
     ('0.05%', '99.95%', '100.0%')
     """
-    digits = next(
-        (own for own in range(1, 8) if float(f"{100 * count / of:.{own}f}") not in (0.0, 100.0)), 1
-    )
+    rarer = 100.0 * min(count, of - count) / of
+    digits = max(1, math.ceil(-math.log10(rarer))) if rarer else 1
     return f"{count / of:.{digits}%}"
 
 

@@ -45,7 +45,9 @@ function costLimits(table, counts, cut, miss, share) {
     for (const d of [0, 1]) {
       const weight = (mix ? mix[k] : 1) * (paid[k][d] - least[k]);
       const rows = mix ? table.rows[k] : negative + positive;
-      if (weight > 0) cells.push({ weight, rate: seen[k][d] / rows, rows });
+      const same = mix ? undefined : cells.find((cell) => cell.weight === weight);
+      if (same) same.rate += seen[k][d] / rows;
+      else if (weight > 0) cells.push({ weight, rate: seen[k][d] / rows, rows });
     }
   }
   const [low, high] = sumLimits(cells);
