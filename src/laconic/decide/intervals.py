@@ -10,12 +10,12 @@ Donner 2008),
           L = \hat m - \sqrt{\textstyle\sum_c w_c^2 (\hat p_c - l_c)^2}.
 
 Errors of one price on the same rows are one kind: their number is binomial too, and thirty classes
-do not widen the interval. Squares suppose symmetric errors, and one event of two kinds each is not: L is also kept below the
-lower quantile of a gamma law with the mean and the variance observed (Fay and Feuer 1997, by the
-formula of Wilson and Hilferty), which is exact for few events of equal price. All is in closed
-form, so the page computes the same in JavaScript. ``tests/decide/test_intervals.py`` enumerates
-samples: the coverage of the 95 % interval was at least 95 % in thousands of settings, from 2 rows
-of a class on and from rates of 0 on.
+do not widen the interval. Squares suppose symmetric errors, and one event of two kinds each is
+not: L is also kept below the lower quantile of a gamma law with the mean and the variance observed
+(Fay and Feuer 1997, by the formula of Wilson and Hilferty), which is exact for few events of equal
+price. All is in closed form, so the page computes the same in JavaScript.
+``tests/decide/test_intervals.py`` enumerates samples: the coverage of the 95 % interval was at
+least 95 % in thousands of settings, from 2 rows of a class on and from rates of 0 on.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def _by_price(
     >>> _by_price(w, p, n, w > 0, together=True)
     (array([1., 2.]), array([0.3, 0.1]), array([50., 50.]))
     """
-    place = np.zeros(used.shape) if together else np.arange(len(used))[:, None] + np.zeros(used.shape)
+    place = (
+        np.zeros(used.shape) if together else np.arange(len(used))[:, None] + np.zeros(used.shape)
+    )
     keys = np.stack([place[used], weights[used]])
     kinds, first, of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     pooled = np.bincount(of.ravel(), rates[used], minlength=kinds.shape[1])
