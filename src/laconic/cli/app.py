@@ -1,9 +1,8 @@
 """The command line: look, fit, compare, predict, explain, report, export, demo, doctor, reproduce.
 
-Nothing heavy is imported before a command needs it, so that ``--help`` answers at once.
+Nothing heavy is imported before a command needs it, so that ``--help`` answers at once; annotations
+are evaluated here and not by typer, which would compile each of them twice.
 """
-
-from __future__ import annotations
 
 import sys
 import warnings
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laconic.cli.export import export_app
-from laconic.cli.progress import progress
 from laconic.cli.reproduce import reproduce
 from laconic.cli.screen import (
     columns_of,
@@ -303,12 +301,12 @@ def fit(
         )
         notes: list[str] = []
 
-        def told(reading: Reading) -> None:
+        def told(reading: "Reading") -> None:
             notes.extend(reading.notes())
             if not as_json:
                 print_notes(console(), notes)
 
-        def job() -> JobResult:
+        def job() -> "JobResult":
             return run_scan_job(
                 data, target, options, text, asked, weight=weight, cluster=cluster, out=out,
                 title=title, on_read=told,
@@ -344,6 +342,7 @@ def look(
     """
     import json
 
+    from laconic.cli.progress import progress
     from laconic.data.scan.files import names_many
     from laconic.data.tables.text import TextFormat
     from laconic.job.rows import look_at_file
@@ -384,6 +383,7 @@ def compare(
     """Compare the families by the cost of held-out decisions; nothing is written."""
     import json
 
+    from laconic.cli.progress import progress
     from laconic.data.tables.text import TextFormat
     from laconic.job.rows import read_rows
     from laconic.job.table import JobOptions, classifier_of, read_problem
@@ -438,6 +438,7 @@ def predict(
     """
     import json
 
+    from laconic.cli.progress import progress
     from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
     from laconic.job.scoring import write_predictions
@@ -617,7 +618,7 @@ def _complain(message: str) -> None:
 
 
 def _fit_and_write(
-    rows: JobRows, options: JobOptions, out: Path, title: str, *, as_json: bool
+    rows: "JobRows", options: "JobOptions", out: Path, title: str, *, as_json: bool
 ) -> None:
     from laconic.job.table import run_job
 
@@ -632,10 +633,11 @@ def _fit_and_write(
 
 
 def _print_result(
-    job: Callable[[], JobResult], options: JobOptions, notes: list[str], *, as_json: bool
+    job: Callable[[], "JobResult"], options: "JobOptions", notes: list[str], *, as_json: bool
 ) -> None:
     import json
 
+    from laconic.cli.progress import progress
     from laconic.reporting.render import to_terminal
     from laconic.reporting.summary import compact
 

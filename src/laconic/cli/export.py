@@ -1,8 +1,5 @@
 """``laconic export``: SQL, ONNX, a scorecard and a model card from a model file."""
 
-from __future__ import annotations
-
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -95,6 +92,8 @@ def scorecard(
     out: OutOption = None,
 ) -> None:
     """Whole points to add up: Markdown, or CSV or JSON by the name of the file."""
+    import json
+
     from laconic.cli.progress import progress
     from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load

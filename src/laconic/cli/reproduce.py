@@ -1,7 +1,5 @@
 """``laconic reproduce``: the numbers of the papers beside ours."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter
@@ -86,7 +84,7 @@ def _part(table: int | None, figure: int | None) -> str:
     return f"Figure {figure}" if figure is not None else "cells"
 
 
-def _asked(name: str, table: int | None, figure: int | None) -> tuple[list[Cell], list[Figure]]:
+def _asked(name: str, table: int | None, figure: int | None) -> "tuple[list[Cell], list[Figure]]":
     from laconic.papers.registry import cells_of, figures_of
 
     cells, figures = cells_of(name), figures_of(name)
@@ -106,14 +104,14 @@ def _refuse_mixing(old: dict[str, Any], documents: list[str], quick: bool) -> No
             )
 
 
-def _say(name: str, words: list[str], drawn: dict[Figure, str | None]) -> None:
+def _say(name: str, words: list[str], drawn: "dict[Figure, str | None]") -> None:
     counts = ", ".join(f"{count} {word}" for word, count in sorted(Counter(words).items()))
     n_drawn = sum(text is not None for text in drawn.values())
     console().print(f"{name}: {counts or 'no cells'}; {n_drawn} figures", markup=False)
 
 
 @contextmanager
-def _bar(name: str, kept: Kept) -> Iterator[Callable[[Progress], None]]:
+def _bar(name: str, kept: "Kept") -> "Iterator[Callable[[Progress], None]]":
     """A bar on a terminal, else a line on stderr every half minute."""
     import time
 
@@ -123,7 +121,7 @@ def _bar(name: str, kept: Kept) -> Iterator[Callable[[Progress], None]]:
     last = time.monotonic()
     before = len(kept)
 
-    def follow(now: Progress) -> None:
+    def follow(now: "Progress") -> None:
         nonlocal last
         text = f"{name}: {now.done} of {now.total} draws, {_clock(now.seconds_left)} left"
         if screen.is_terminal:

@@ -1,14 +1,10 @@
 """``laconic watch`` and ``laconic adopt``: a model in use."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from laconic.cli.progress import progress
 from laconic.cli.screen import console, read_priors
 
 ALARM_EXIT = 3
@@ -31,6 +27,9 @@ def watch(
     encoding: Annotated[str | None, typer.Option(help="Encoding of text tables.")] = None,
 ) -> None:
     """Has anything moved? Class mix, cost and columns of new rows; exit code 3 on an alarm."""
+    import json
+
+    from laconic.cli.progress import progress
     from laconic.data.tables.text import TextFormat
     from laconic.export.atomic import write_atomically
     from laconic.export.model_file import load
