@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from laconic._typing import Floats, Ints
 from laconic.choose.candidates import Candidate
@@ -211,6 +210,8 @@ class Judge:
 
     def auc(self, out: Outcome) -> float:
         """Area under the curve; the mean over classes against the rest when there are several."""
+        from sklearn.metrics import roc_auc_score
+
         seen = np.flatnonzero(np.isfinite(out.proba[:, 0]))
         n_classes = out.proba.shape[1]
         areas = []

@@ -19,7 +19,6 @@ from scipy.linalg import LinAlgError, LinAlgWarning, cho_factor, cho_solve, svd
 from scipy.sparse import issparse
 from scipy.special import log_softmax, rel_entr
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from laconic._typing import Floats, Ints
 from laconic.convex.tuning import (
@@ -493,6 +492,8 @@ def solve_joint_logistic(
     from where it stopped, with a smaller tolerance, until ``gap <= tol * value``. Where it does not
     get there (columns of very different size), the multinomial Newton method goes on.
     """
+    from sklearn.linear_model import LogisticRegression
+
     problem = _Joint(ArraySource(X, y, weight), C, fit_intercept, int(y.max()) + 1)
     engine = LogisticRegression(
         C=C,

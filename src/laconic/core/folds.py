@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import Training
@@ -47,6 +46,8 @@ def folds_of(
     elif isinstance(cv, Integral):
         return pairs_of_keys(keys_of(rows, seed), rows.y, int(cv))
     elif hasattr(cv, "split"):
+        from sklearn.model_selection import check_cv
+
         splitter = check_cv(cv, rows.y, classifier=True)
         with warnings.catch_warnings():
             # a splitter that takes no groups says so; whether it leaks is seen below
@@ -101,6 +102,8 @@ def pairs_of_groups(groups: NDArray[Any], y: Ints, n_folds: int, seed: int) -> P
     >>> [test.tolist() for _, test in pairs_of_groups(groups, y, 2, 0)]
     [[1, 3], [0, 2]]
     """
+    from sklearn.model_selection import StratifiedGroupKFold
+
     n_groups = len(np.unique(groups))
     if n_groups < n_folds:
         raise ValueError(

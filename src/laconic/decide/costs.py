@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import make_scorer
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from laconic._typing import Floats
@@ -191,6 +190,8 @@ def cost_scorer(
     >>> bool((cross_val_score(GaussianNB(), X, y, scoring=scorer) > -0.4).all())
     True
     """
+    from sklearn.metrics import make_scorer
+
     fixed = {"costs": costs, "labels": labels, "positive": positive}
     if response_method == "predict":
         fixed |= {"reject_label": reject_label, "reject_cost": reject_cost}

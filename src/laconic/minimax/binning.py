@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.convex.kmeans import kmeans_1d
 from laconic.data.row_keys import content_keys
 from laconic.data.tables.columns import Table, shown
 from laconic.data.value_tables import NumericTable
@@ -86,6 +85,8 @@ def bins_of_tables(
 
 
 def _cuts(values: Floats, y: Ints, weight: Floats, binning: BinningName, n_bins: int) -> Floats:
+    from laconic.convex.kmeans import kmeans_1d
+
     if not len(values):
         return np.empty(0)
     if binning == "width":
