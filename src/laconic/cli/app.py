@@ -34,6 +34,7 @@ from laconic.cli.screen import (
     read_signs,
     refuse_for_scans,
     screen_line,
+    title_of,
     without_nan,
 )
 from laconic.cli.watch import adopt, watch
@@ -287,7 +288,7 @@ def fit(
     )  # fmt: skip
     columns = read_cost_columns(cost_column)
     beside = Beside(weight, "" if no_group else group, columns, champion, champion_column)
-    title = f"{target} {'dans' if language == 'fr' else 'in'} {Path(data).name}"
+    title = title_of(target, data, language)
     if cluster is not None or scan or names_many(data):
         refuse_for_scans(
             {
@@ -526,10 +527,11 @@ def report(
     loaded = load(model)
     X, y = rows_for(loaded, data, target, TextFormat(separator, encoding))
     made = laconic.report(
-        loaded, X, y, language=read_language(language), title=title, cases=cases, currency=currency
+        loaded, X, y, language=read_language(language), cases=cases, currency=currency
     )
     shown = named_classes(made.summary, target)  # 1 of 0/1 by the name of its column
-    replace(made, summary=shown).save(out)
+    named = title or title_of(target, data, language)
+    replace(made, summary=shown, title=named).save(out)
     console().print(f"wrote {out}", markup=False)
     if open_page:
         typer.launch(str(out))

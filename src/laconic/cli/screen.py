@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from laconic.data.reading.asked import Asked
+    from laconic.data.tables.spoken import Numbers
 
 
 def read_cost_words(words: list[str] | None, path: Path | None) -> dict[str, Any]:
@@ -236,6 +237,11 @@ def screen_line(language: str, key: str, **values: Any) -> str:
     return _SAID[language][key].format(**values)
 
 
+def title_of(target: str, data: str, language: str) -> str:
+    """The heading of a report."""
+    return f"{target} {'dans' if language == 'fr' else 'in'} {Path(data).name}"
+
+
 _TITLES = {
     "en": "Held-out cost of every candidate, by cross-validation",
     "fr": "Co\u00fbt de chaque candidat, par validation crois\u00e9e",
@@ -246,18 +252,23 @@ def comparison_table(columns: dict[str, list[Any]], language: str = "en") -> Any
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    from laconic.data.tables.spoken import Numbers
+    from laconic.reporting.names import note_text
+
     shown = RichTable(title=_TITLES[language], box=None, collapse_padding=True, pad_edge=False)
     for place, head in enumerate(_HEADS[language]):
         left, folded = place in (0, 1, 8), place in (1, 8)
         justify: Any = "left" if left else "right"
         shown.add_column(head, justify=justify, no_wrap=not folded, overflow="fold")
     order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
+    numbers = Numbers(language)
     for i in order:
+        note = str(columns["note"][i])
         cells = [
             "*" if columns["chosen"][i] else "",
             str(columns["candidate"][i]),
-            *(_number(columns[name][i], digits) for name, digits in _SHOWN),
-            str(columns["note"][i]),
+            *(_number(numbers, columns[name][i], digits) for name, digits in _SHOWN),
+            note if language == "en" else note_text(note, language),
         ]
         style = "bold" if columns["chosen"][i] else ""
         shown.add_row(*(Text(cell) for cell in cells), style=style)
@@ -271,8 +282,8 @@ def _last_if_nan(value: float) -> float:
     return float("inf") if value != value else float(value)
 
 
-def _number(value: float, digits: int) -> str:
-    return "" if value != value else f"{value:.{digits}f}"
+def _number(numbers: Numbers, value: float, digits: int) -> str:
+    return "" if value != value else numbers.fixed(value, digits)
 
 
 def without_nan(value: Any) -> Any:

@@ -47,7 +47,9 @@ class JobRows:
         """What a reader should know before the fit."""
         lines = [] if self.reading is None else self.reading.notes()
         if self.n_dropped:
-            lines.append(f"{self.n_dropped:,} rows without a class are left out")
+            one = self.n_dropped == 1
+            rows, are = ("1 row", "is") if one else (f"{self.n_dropped:,} rows", "are")
+            lines.append(f"{rows} without a class {are} left out")
         suspected = [] if self.look is None else list(self.look.suspicions)
         if self.groups is not None:
             n_groups, name = len(np.unique(self.groups)), shown(self.grouped_by)

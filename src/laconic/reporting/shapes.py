@@ -43,7 +43,10 @@ def describe_model(rows: Measured, X: Any, k: int) -> dict[str, Any]:
     "other". ``k`` is the class whose rates are shown.
     """
     inner = rows.inner
-    found: dict[str, Any] = {"family": type(inner).__name__, "kind": "other"}
+    found: dict[str, Any] = {
+        "family": getattr(inner, "family_", type(inner).__name__),
+        "kind": "other",
+    }
     form, why_not = form_of(inner)
     if form is not None:
         found |= _describe_form(form, rows, X, k)

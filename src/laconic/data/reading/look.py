@@ -30,6 +30,7 @@ _BINS = 20
 _FEWEST = 10
 _FEWEST_ENTITIES, _MANY_ROWS, _CODE_DIGITS = 100, 10, 2
 """Texts that differ in three digits and more, a hundred of them, on less than ten rows each."""
+_MOSTLY_EMPTY = 0.75
 _COPIES = 0.01
 _QUARTERS = 4
 _SURE = 1e-4
@@ -177,6 +178,7 @@ def suspicions(
         yield from _odd_classes([str(name) for name in labels[0]])
     yield from _groups(reading.columns, evidence)
     yield from _likely_groups(reading.columns, evidence)
+    yield from _merged(reading.columns, evidence)
     if table is None:
         return
     keys = row_keys(table)
@@ -231,6 +233,17 @@ def _likely_groups(
                 f"Column {shown(column.name)} has {own.n_filled / own.n_distinct:.1f} rows for "
                 f"each value: if each is a person or a thing that comes again, say --group "
                 f"{shown(column.name)}."
+            )
+
+
+def _merged(columns: Sequence[ColumnReading], evidence: Mapping[str, Evidence]) -> Iterator[str]:
+    """Texts in few of the cells: a spreadsheet leaves merged cells empty but the first."""
+    for column in columns:
+        own = evidence[column.name]
+        if column.kind == "category" and own.n_missing > _MOSTLY_EMPTY * own.n_rows:
+            yield (
+                f"Column {shown(column.name)} is empty in {_share(own.n_missing, own.n_rows)} of "
+                "the rows: if its cells were merged in a spreadsheet, fill them down."
             )
 
 

@@ -55,8 +55,14 @@ class Numbers:
         return self._local(f"{value:#.4g}".rstrip("."))
 
     def rough(self, value: float) -> str:
-        """Two significant digits: enough for a margin of error."""
-        return self._local(f"{value:.2g}")
+        """Two significant digits: enough for a margin of error.
+
+        >>> Numbers("en").rough(0.04567), Numbers("en").rough(12345.0), Numbers("fr").rough(-1250.0)
+        ('0.046', '12,000', '-1\u202f200')
+        """
+        if abs(value) < 100:
+            return self._local(f"{value:.2g}")
+        return self.whole(float(f"{value:.2g}"))
 
     def percent(self, value: float) -> str:
         size = abs(value)
