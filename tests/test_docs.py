@@ -81,3 +81,29 @@ def test_the_commands_of_the_readme_run(path, tmp_path, monkeypatch, capsys):
             main(shlex.split(line))
         fine = {0, 3} if line.startswith("watch") else {0}
         assert stop.value.code in fine, (line, capsys.readouterr().err)
+
+
+def shell_lines(path):
+    """Lines of ``laconic`` between fences, continued lines joined."""
+    every = re.findall(r"^```([^\n]*)\n(.*?)^```", path.read_text("utf-8"), re.S | re.M)
+    fenced = "\n".join(code for language, code in every if language in ("", "text", "bash"))
+    joined = re.sub(r"\\\n\s*", "", fenced)
+    return re.findall(r"^(?:\$ )?laconic (.*?)(?:\s+# .*)?$", joined, re.M)
+
+
+def test_the_commands_of_the_guides_are_known():
+    """Every word of a line is a command, an option of it, or a value; nothing is run."""
+    from typer.main import get_command
+
+    from laconic.cli.app import app
+
+    group = get_command(app)
+    lines = [line for path in sorted((PROJECT / "docs").glob("*.md")) for line in shell_lines(path)]
+    assert len(lines) >= 15
+    for line in lines:
+        command, words = group, shlex.split(line)
+        while hasattr(command, "commands"):
+            assert words[0] in command.commands, line
+            command = command.commands[words.pop(0)]
+        context = command.context_class(command, info_name=line)
+        command.make_parser(context).parse_args(words)  # says which option is not known
