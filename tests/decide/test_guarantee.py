@@ -243,3 +243,14 @@ def test_the_guide_runs():
     done = doctest.testfile(str(path), module_relative=False)
     assert done.attempted > 5
     assert not done.failed
+
+
+@pytest.mark.parametrize("tied", [0.5, 0.4999])
+def test_a_score_on_the_grid_leaves_the_other_tests_as_they_are(tied):
+    """A cut that equals a score is no candidate, but it is tested like the others: 18 cuts between
+    .9 and .5 pass, and the next has 19 / 113 of the doubt .1, .0168, for its p-value of .0163."""
+    score = np.repeat([0.9, tied, 0.01], [30, 55, 15])
+    positive = np.repeat([True, False, True, False], [30, 24, 31, 15])
+    assert 18 * 0.1 / 112 < binom.sf(60, 85, 0.6) < 19 * 0.1 / 113
+    found = guaranteed_threshold(score, positive, "precision>=0.6", confidence=0.9)
+    assert found.lowest < 0.02 and found.highest > 0.8

@@ -10,7 +10,7 @@ from laconic.core.folds import _one_a_group, judging_rows
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Schema
 from laconic.decide.threshold import guaranteed_threshold
-from laconic.decide.weights import guaranteed_weights
+from laconic.decide.weights import _learning_half, guaranteed_weights
 
 ALLOWED = 0.1 + 2 * np.sqrt(0.09 / 200)
 
@@ -148,3 +148,29 @@ def test_weights_of_classes_say_the_mix(main):
     assert bad[said].mean() >= 0.7
     with pytest.raises(ValueError, match="sample_weight differs among the rows of class 'bad'"):
         model.fit(X, y, sample_weight=rng.uniform(1, 2, len(y)))
+
+
+def test_judges_do_not_tell_the_fit_their_mix():
+    """Promises about all rows: how many of the judges are positive differs from draw to draw."""
+    y = (np.arange(400) < 80).astype(int)
+    keys = keys_of(np.random.default_rng(0).random(400))
+    positives = {
+        within: [
+            int(y[judging_rows(keys, y, 0.25, within_classes=within, seed=seed)[1]].sum())
+            for seed in range(200)
+        ]
+        for within in (True, False)
+    }
+    assert set(positives[True]) == {20}
+    # hypergeometric: 100 of 400 rows, 80 of them positive
+    assert abs(np.var(positives[False]) - 100 * 0.2 * 0.8 * 300 / 399) < 4.0
+    proba = np.random.default_rng(1).dirichlet([1, 1], 400)
+    own = {within: _learning_half(proba, y, within_classes=within) for within in (True, False)}
+    assert y[own[True]].sum() == 40 and own[False].sum() == 200
+
+
+def test_a_class_is_never_held_out_whole():
+    y = np.array([0] * 30 + [1, 1])
+    for seed in range(100):
+        train, judges = judging_rows(keys_of(np.arange(32)), y, 0.5, seed=seed)
+        assert set(y[train]) == {0, 1} and len(train) + len(judges) == 32

@@ -200,12 +200,13 @@ def judging_rows(
     A promise counts rows by a binomial law. So rows are drawn at random, each on its own: evenly
     spread copies of what was trained on (:func:`held_out_rows`) would agree with it too well. Rows
     that are plainly copies stay on one side and count once. Of a group at most one row judges,
-    drawn so that each row held out is as likely as any other; with ``within_classes`` one of each
-    class, for promises about rows of one class. Neither the order of the rows nor that of the
-    columns matters.
+    drawn so that each row held out is as likely as any other. Promises ``within_classes`` are about
+    rows of one class: the same share of each class judges, and of a group one row of each class. A
+    promise about all rows rests on their class mix too: even shares would tell the fit what mix its
+    judges have. Neither the order of the rows nor that of the columns matters.
 
     >>> keys, y = np.arange(8, dtype=np.uint64), np.array([0, 0, 0, 0, 1, 1, 1, 1])
-    >>> train, judges = judging_rows(keys, y, 0.5)
+    >>> train, judges = judging_rows(keys, y, 0.5, within_classes=True)
     >>> np.bincount(y[train]).tolist(), np.bincount(y[judges]).tolist()
     ([2, 2], [2, 2])
     """
@@ -222,12 +223,14 @@ def judging_rows(
     order = np.lexsort((y, keys))
     if alike is not None:
         order = order[np.unique(alike[order], return_index=True)[1]]
-    judges = []
-    for k in np.unique(y):
-        own = order[y[order] == k]
-        # a class of a single row is learned from
-        judges.append(draw.permutation(own)[: min(round(share * len(own)), len(own) - 1)])
-    chosen = np.sort(np.concatenate(judges))
+    classes = np.unique(y)
+    parts = [order[y[order] == k] for k in classes] if within_classes else [order]
+    judges = [draw.permutation(own)[: min(round(share * len(own)), len(own) - 1)] for own in parts]
+    chosen = np.concatenate(judges)
+    for k in classes[~np.isin(classes, y[np.setdiff1d(order, chosen)])]:
+        # of a class at least one row is learned from
+        chosen = np.delete(chosen, np.flatnonzero(y[chosen] == k)[0])
+    chosen = np.sort(chosen)
     own = np.arange(len(y)) if alike is None else alike
     return np.flatnonzero(~np.isin(own, own[chosen])), chosen
 

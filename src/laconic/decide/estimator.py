@@ -279,7 +279,9 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         wanted = self._wanted(classes)
         table = Schema.learn(take_rows(X, counted), allow_sparse=True).table
         keys = row_keys(table, columns=content_keys(table, codes))
-        kept, judges = judging_rows(keys, codes, self.calibration)
+        kept, judges = judging_rows(
+            keys, codes, self.calibration, within_classes=wanted.within_classes
+        )
         wanted.mix_of_weights(codes, None if weight is None else weight[counted])
         counts = np.bincount(codes[judges], minlength=len(classes))
         wanted.refuse_too_few(counts, another_mix=self.prior is not None)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.decide.guarantee import NoThresholdError
+from laconic.decide.guarantee import NoThresholdError, fallback
 
 GRID_SIZE = 40
 """Cuts of the certainty at which the error of accepted rows is tested; all share the doubt."""
@@ -95,8 +95,9 @@ def accepted_error(
     """The least certainty above which at most a share ``error`` of accepted rows is wrong.
 
     Of m accepted calibration rows with k errors, a cut fails with p-value P(Bin(m, error) <= k).
-    The cuts are quantiles of the certainties alone, on which the errors have no bearing, and share
-    the doubt 1 - confidence.
+    The cuts are order statistics of the certainties, so rows above one are drawn, each on its own,
+    from all rows above it. They share the doubt 1 - confidence, the highest cut first
+    (:func:`laconic.decide.guarantee.fallback`).
 
     Parameters
     ----------
@@ -124,15 +125,17 @@ def accepted_error(
         raise ValueError("One certainty and one verdict are needed for each of at least one row.")
     if not (0.0 < error < 1.0 and 0.0 < confidence < 1.0):
         raise ValueError("error and confidence must lie strictly between 0 and 1.")
-    cuts = np.unique(np.quantile(sure, np.linspace(0.0, 1.0, GRID_SIZE, endpoint=False)))
-    cuts = np.concatenate([[-1.0], cuts])
-    doubt = (1.0 - confidence) / len(cuts)
-    for cut in cuts:
-        kept = sure > cut
-        wrong, rows = int((~good[kept]).sum()), int(kept.sum())
-        if rows and binom.cdf(wrong, rows, error) <= doubt:
-            return Acceptance(float(cut), error, confidence, wrong / rows, rows / len(sure))
-    raise NoThresholdError(
-        f"No part of these {len(sure)} rows errs on at most {error:g} of its rows at "
-        f"{confidence:.0%} confidence; allow more errors or give more rows."
-    )
+    levels = np.linspace(0.0, 1.0, GRID_SIZE, endpoint=False)
+    cuts = np.concatenate([[-1.0], np.quantile(sure, levels, method="inverted_cdf")])
+    kept = sure[:, None] > cuts
+    wrong, rows = (~good[:, None] & kept).sum(axis=0), kept.sum(axis=0)
+    p_values = np.where(rows > 0, binom.cdf(wrong, rows, error), 1.0)
+    passed = np.flatnonzero(fallback(p_values[::-1], 1.0 - confidence)[::-1])
+    if not len(passed):
+        raise NoThresholdError(
+            f"No part of these {len(sure)} rows errs on at most {error:g} of its rows at "
+            f"{confidence:.0%} confidence; allow more errors or give more rows."
+        )
+    least = passed[0]
+    share, taken = float(wrong[least] / rows[least]), float(rows[least] / len(sure))
+    return Acceptance(float(cuts[least]), error, confidence, share, taken)

@@ -252,20 +252,22 @@ class _Judged:
             rows = ~self.positive if one.measure == "false_alarms" else slice(None)
             n_rows = len(self.score[rows])
             return np.asarray(self.above(rows) <= order_of_the_promise(n_rows, one.level, delta))
-        places = np.flatnonzero(np.isin(self.cuts, GRID))
-        found = np.zeros(len(self.cuts), dtype=bool)
+        # the whole grid is tested, also cuts that are no candidates because they equal a score: the
+        # order of the tests and the part of the doubt that each has may not depend on the rows
+        grid = replace(self, cuts=GRID)
         if self.shares is not None:
-            found[places] = self._over_the_mixes(one, delta / len(GRID))[places]
-            return found
-        if one.measure == "precision":
-            right, alarms = self.above(self.positive)[places], self.above(slice(None))[places]
-            p_values = np.where(alarms > 0, binom.sf(right - 1, alarms, one.level), 1.0)
+            passed = grid._over_the_mixes(one, delta / len(GRID))
         else:
-            paid = self.costs()[places]
-            p_values = mean_p_value(paid, one.level, self.matrix, len(self.score))
-        # from the highest threshold down: where precision holds, it tends to hold above
-        found[places] = fallback(p_values[::-1], delta)[::-1]
-        return found
+            # from the highest threshold down: where precision holds, it tends to hold above
+            passed = fallback(grid._p_values(one)[::-1], delta)[::-1]
+        return np.isin(self.cuts, GRID[passed])
+
+    def _p_values(self, one: Guarantee) -> Floats:
+        """Of "a cut breaks the promise", for precision or cost, cut by cut."""
+        if one.measure == "precision":
+            right, alarms = self.above(self.positive), self.above(slice(None))
+            return np.where(alarms > 0, binom.sf(right - 1, alarms, one.level), 1.0)
+        return mean_p_value(self.costs(), one.level, self.matrix, len(self.score))
 
     def _over_the_mixes(self, one: Guarantee, delta: float) -> Mask:
         """Cuts whose rates, known to within half the doubt each, keep a level at both ends.

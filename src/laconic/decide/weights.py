@@ -135,7 +135,9 @@ def guaranteed_weights(
     check_confidence(confidence)
     matrix = cost_matrix(costs, names, positive=positive)
     rows = _Rows(values, codes, matrix, reject_cost, tuple(asked))
-    learn = _learning_half(values, codes)
+    learn = _learning_half(
+        values, codes, within_classes=all(one.measure == "recall" for one, _ in asked)
+    )
     judges = rows.part(~learn)
     _refuse(asked, judges, confidence)
     learned = _path(rows.part(learn)) if learn.any() else []
@@ -160,18 +162,20 @@ def guaranteed_weights(
     )
 
 
-def _learning_half(proba: Floats, codes: Ints) -> Mask:
-    """Half of the rows of each class, drawn at random whatever their order.
+def _learning_half(proba: Floats, codes: Ints, *, within_classes: bool) -> Mask:
+    """Half of the rows, drawn at random whatever their order.
 
     Rows of equal probabilities fall on both sides: each half has the law of the rows, also where a
-    model tells few cases apart.
+    model tells few cases apart. For promises ``within_classes`` it is half of each class; others
+    depend on the class mix, and that of the half that judges may not be known to the one that
+    learns.
     """
     keys = number_keys(proba, place_keys(proba.shape[1])).sum(axis=1, dtype=np.uint64)
     draw = np.random.default_rng([int(keys.sum(dtype=np.uint64)), len(keys)])
     order = np.lexsort((codes, keys))
     learn = np.zeros(len(codes), dtype=bool)
-    for k in np.unique(codes):
-        own = draw.permutation(order[codes[order] == k])
+    parts = [order[codes[order] == k] for k in np.unique(codes)] if within_classes else [order]
+    for own in map(draw.permutation, parts):
         learn[own[: len(own) // 2]] = True
     return learn
 
