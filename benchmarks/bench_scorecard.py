@@ -1,12 +1,12 @@
 """Cards of whole points beside FasterRisk: held-out loss, AUC, the certified gap and CPU time.
 
     python -m benchmarks.bench_scorecard                         # measures, then the tables
-    python -m benchmarks.bench_scorecard OUT.jsonl [set ...]     # one line for each measurement
+    python -m benchmarks.bench_scorecard OUT.jsonl [set or who ...]  # a line for each measurement
     python -m benchmarks.bench_scorecard --table OUT.jsonl       # the tables of docs/scorecard.md
 
 Points within 5, at most 5 and 8 items. "same" is on the same 0/1 items (even cuts, frequent
 categories, at most 60 of them, made from the training rows of the fold) for both; "own" reads the
-table and makes its own cuts by MODL, "more cuts" adds even ones. Folds are searched without the
+table and makes its own cuts by MODL, "more" adds even ones. Folds are searched without the
 proof, which rarely changes the card; the proof runs once on all rows. Time limits are CPU seconds
 here: the machine may be shared.
 """
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,12 @@ SETS = (
 SIZES = (5, 8)
 FOLD_SECONDS, FOLD_GAP = 6.0, 0.9
 GAP_SECONDS, AIM = 120.0, 0.05
+CUTS: dict[str, dict[str, Any]] = {
+    "same": {"cutting": "quantile", "max_cuts": 1},
+    "own": {"cutting": "modl"},
+    "more": {"cutting": "both"},
+}
+WHO = ("fasterrisk", *CUTS)
 
 
 def binary_items(X: Any, y: Any, most: int = 60) -> OptimalScorecardClassifier:
@@ -98,64 +105,65 @@ def measured(p: Any, y: Any) -> dict[str, float]:
     return {"loss": float(log_loss(y, p)), "auc": float(roc_auc_score(y, p))}
 
 
-def folds_of_set(name: str, k: int) -> Any:
+def fold_of_set(name: str, k: int, fold: int, who: str) -> dict[str, Any]:
+    """Held-out loss and AUC of one searcher on one of the five folds."""
     X, y = rows_of(name)
     splitter = StratifiedKFold(5, shuffle=True, random_state=0)
-    for fold, (train, test) in enumerate(splitter.split(np.zeros((len(y), 1)), y)):
-        reader = binary_items(take(X, train), y[train])
-        A, B = read(reader, take(X, train)), read(reader, take(X, test))
-        p, spent = of_fasterrisk(A, y[train], B, k)
-        yield {"who": "fasterrisk", "fold": fold, "cpu": spent, **measured(p, y[test])}
-        start = time.process_time()
-        model = ours(k, FOLD_SECONDS, cutting="quantile", max_cuts=1).fit(A, y[train])
-        spent = time.process_time() - start
-        said = measured(model.predict_proba(B)[:, 1], y[test])
-        yield {"who": "same", "fold": fold, "cpu": spent, "gap": model.optimality_gap_, **said}
-        for who, cuts in (("own", "modl"), ("more cuts", "both")):
-            start = time.process_time()
-            model = ours(k, FOLD_SECONDS, cutting=cuts).fit(take(X, train), y[train])
-            spent = time.process_time() - start
-            said = measured(model.predict_proba(take(X, test))[:, 1], y[test])
-            yield {"who": who, "fold": fold, "cpu": spent, "gap": model.optimality_gap_, **said}
+    train, test = list(splitter.split(np.zeros((len(y), 1)), y))[fold]
+    X, X_test = take(X, train), take(X, test)
+    if who in ("fasterrisk", "same"):
+        reader = binary_items(X, y[train])
+        X, X_test = read(reader, X), read(reader, X_test)
+    if who == "fasterrisk":
+        p, spent = of_fasterrisk(X, y[train], X_test, k)
+        return {"cpu": spent, **measured(p, y[test])}
+    start = time.process_time()
+    model = ours(k, FOLD_SECONDS, **CUTS[who]).fit(X, y[train])
+    spent = time.process_time() - start
+    said = measured(model.predict_proba(X_test)[:, 1], y[test])
+    return {"cpu": spent, "gap": model.optimality_gap_, **said}
 
 
-def gap_of_set(name: str, k: int) -> Any:
+def gap_of_set(name: str, k: int) -> dict[str, Any]:
+    """The proof on all rows of a set."""
     X, y = rows_of(name)
     start, clock = time.process_time(), time.monotonic()
     model = ours(k, GAP_SECONDS, gap=AIM).fit(X, y)
-    yield {
-        "who": "gap", "gap": model.optimality_gap_, "objective": model.objective_,
+    return {
+        "gap": model.optimality_gap_, "objective": model.objective_,
         "bound": model.lower_bound_, "items": model.n_offered_, "patterns": model.n_patterns_,
         "rows": len(y), "cpu": time.process_time() - start, "seconds": time.monotonic() - clock,
     }  # fmt: skip
 
 
-def run(out: Path, sets: list[str], kinds: Any = (folds_of_set, gap_of_set)) -> None:
+def run(out: Path, sets: list[str], whos: Sequence[str] = (*WHO, "gap")) -> None:
+    """Measures what ``out`` does not hold yet, a line for each searcher and fold."""
     warnings.simplefilter("ignore")
     Deadline.__init__.__defaults__ = (time.process_time,)  # type: ignore[misc]
     from laconic.scorecard.solver import _compiled
 
     _compiled()
     done = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    for what, k, name in product(kinds, SIZES, sets):
-        kind = what.__name__
-        if any(d["set"] == name and d["k"] == k and d["kind"] == kind for d in done):
-            continue
-        lines = [{"set": name, "k": k, "kind": kind, **found} for found in what(name, k)]
-        with out.open("a") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
-        print(name, k, kind, flush=True)
+    known = {(d["set"], d["k"], d["who"], d["fold"]) for d in done}
+    for name, k, who in product(sets, SIZES, whos):
+        for fold in range(1 if who == "gap" else 5):
+            if (name, k, who, fold) in known:
+                continue
+            found = gap_of_set(name, k) if who == "gap" else fold_of_set(name, k, fold, who)
+            line = {"set": name, "k": k, "who": who, "fold": fold, **found}
+            with out.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+            print(name, k, who, fold, flush=True)
 
 
 def table(path: Path) -> None:
     """Means over folds, set by set and over all, as Markdown; then the gaps."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    who = ("fasterrisk", "same", "own", "more cuts")
-    print("| set | k | " + " | ".join(f"{x} {w}" for x in ("loss", "AUC", "CPU s") for w in who))
+    print("| set | k | " + " | ".join(f"{x} {w}" for x in ("loss", "AUC", "CPU s") for w in WHO))
     print("|---|---|" + "---|" * 12)
     found: dict[Any, dict[str, list[float]]] = {}
     for d in lines:
-        if d["kind"] == "folds_of_set":
+        if d["who"] != "gap":
             for x in ("loss", "auc", "cpu"):
                 found.setdefault((d["set"], d["k"]), {}).setdefault(x + d["who"], []).append(d[x])
     means = {key: {x: float(np.mean(v)) for x, v in own.items()} for key, own in found.items()}
@@ -169,10 +177,10 @@ def table(path: Path) -> None:
     for k in SIZES:
         for (name, size), m in means.items():
             if size == k:
-                cells = [f"{m[x + w]:.4f}" for x in ("loss", "auc") for w in who]
-                cells += [f"{m['cpu' + w]:.1f}" for w in who]
+                cells = [f"{m[x + w]:.4f}" for x in ("loss", "auc") for w in WHO]
+                cells += [f"{m['cpu' + w]:.1f}" for w in WHO]
                 print(f"| {name} | {k} | " + " | ".join(cells) + " |")
-    gaps = {(d["set"], d["k"]): d for d in lines if d["kind"] == "gap_of_set"}
+    gaps = {(d["set"], d["k"]): d for d in lines if d["who"] == "gap"}
     print("\n| set | rows | items | patterns | k | objective | gap | CPU s |")
     print("|---|---|---|---|---|---|---|---|")
     for (name, k), d in gaps.items():
@@ -194,4 +202,6 @@ if __name__ == "__main__":
     elif sys.argv[1] == "--table":
         table(Path(sys.argv[2]))
     else:
-        run(Path(sys.argv[1]), sys.argv[2:] or list(SETS))
+        whos = [a for a in sys.argv[2:] if a in (*WHO, "gap")]
+        sets = [a for a in sys.argv[2:] if a not in whos]
+        run(Path(sys.argv[1]), sets or list(SETS), whos or (*WHO, "gap"))

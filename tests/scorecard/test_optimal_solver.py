@@ -15,9 +15,11 @@ from laconic.scorecard._numba import (
     cells_of,
     codes_of,
     fit_multiplier,
+    loss_at,
     newton_step,
     relax_cells,
 )
+from laconic.scorecard._numba_nodes import groups_of, largest_worths, prices_of_items, project
 from laconic.scorecard.costs import CardCosts
 from laconic.scorecard.limits import Rule, limited
 from laconic.scorecard.problem import CardProblem, patterns, with_prior
@@ -318,3 +320,115 @@ def test_a_long_proof_tells_its_gap_all_along():
     assert said == sorted(said, reverse=True)
     assert said[-1] == pytest.approx(100 * found.gap / found.value, abs=0.2)
     assert all(step.done is None for step in told)
+
+
+def random_node(seed: int):
+    """Worths, states, places left, columns with their caps and those that need an item."""
+    draw = np.random.default_rng(seed)
+    column = draw.integers(0, 3, 7)
+    state = draw.choice([0, 0, 0, 1, -1], 7).astype(np.int8)
+    worth = np.where(state == 0, np.round(draw.exponential(1.0, 7), 1), 0.0)
+    caps = np.array([np.sum(column == c) for c in range(3)])
+    if draw.random() < 0.5:
+        caps[0] = max(1, np.sum((column == 0) & (state == 1)))
+    open_columns = np.isin(np.arange(3), column[state == 0])
+    held = np.isin(np.arange(3), column[state == 1])
+    needed = (draw.random(3) < 0.4) & open_columns & ~held
+    return worth, state, max(1, int(needed.sum() + draw.integers(0, 3))), column, caps, needed
+
+
+def choices_of(state, room, column, caps, needed):
+    """All ways to fill places of a node: sets of open items."""
+    free = np.flatnonzero(state == 0)
+    for size in range(min(room, len(free)) + 1):
+        for own in itertools.combinations(free.tolist(), size):
+            on = state == 1
+            on[list(own)] = True
+            counts = np.bincount(column[on], minlength=len(caps))
+            if (counts <= caps).all() and (counts[needed] > 0).all():
+                yield own
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_prices_of_items_and_columns_are_below_the_true_ones(seed):
+    node = random_node(seed)
+    worth, state, _, column, caps, _ = node
+    sums = {own: worth[list(own)].sum() for own in choices_of(*node[1:])}
+    total, _ = largest_worths(*node, np.zeros(len(caps)))
+    assert total == pytest.approx(max(sums.values()))
+    put_in, left_out = prices_of_items(*node)
+    for j in np.flatnonzero(state == 0):
+        with_it = [value for own, value in sums.items() if j in own]
+        assert not with_it or put_in[j] <= total - max(with_it) + 1e-12
+    for c in range(len(caps)):
+        without = [v for own, v in sums.items() if c not in column[list(own)]]
+        assert not without or left_out[c] <= total - max(without) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_projection_on_the_relaxed_cards_of_a_node(seed):
+    draw = np.random.default_rng(seed)
+    _, state, room, column, _, needed = random_node(seed)
+    low, high = -draw.uniform(0.5, 3, 7), draw.uniform(0.5, 3, 7)
+    y, scale, out = draw.normal(0, 3, 7), draw.uniform(0.5, 2, 7), np.zeros(7)
+    project(y, groups_of(state, column, needed), low, high, scale, room, out)
+    place = np.where(out > 0, out / high, out / low) * (state == 0)
+    sums = np.bincount(column, place, minlength=3)
+    assert np.where(needed, np.maximum(sums, 1), sums).sum() <= room + 1e-6
+
+    def size(v):
+        return np.sum((v[:7] + v[7:] - y) ** 2 / scale)
+
+    # the same by a general solver: positive and negative parts, one more variable a needed column
+    share = np.concatenate([1 / high, 1 / low]) * np.tile(state == 0, 2)
+    own = np.eye(3)[:, column]
+    rules = [
+        {"type": "ineq", "fun": lambda v, m=m: room - _places(v, share, own, needed, m)}
+        for m in itertools.product((0, 1), repeat=int(needed.sum()))
+    ]
+    box = [(0, h) for h in high] + [(v, 0) for v in low]
+    found = minimize(size, np.zeros(14), bounds=box, constraints=rules, method="SLSQP")
+    least = np.sum((out - y) ** 2 / scale)
+    assert least == pytest.approx(found.fun, rel=1e-4, abs=1e-6)
+
+
+def _places(v, share, own, needed, full):
+    """Places taken with every needed column counted as one place (0) or by its sum (1)."""
+    sums = np.tile(own, 2) @ (share * v)
+    sums[np.flatnonzero(needed)] = np.where(full, sums[needed], 1.0)
+    return sums.sum()
+
+
+def test_merged_patterns_have_the_loss_of_all():
+    draw = np.random.default_rng(3)
+    items = draw.integers(0, 2, (70, 200)).astype(np.uint8)
+    found = patterns(items, draw.random(200) < 0.4, draw.random(200))
+    problem = CardProblem(*found, np.full(70, -3), np.full(70, 3), 3, 2.0, np.arange(70))
+    for kept in (3, 66):
+        base = np.arange(70) < kept
+        X, pos, neg = branching.merged(problem, base)
+        assert len(np.unique(X, axis=1).T) == X.shape[1]
+        w = np.zeros(70)
+        w[:kept] = draw.normal(0, 1, kept)
+        there = loss_at(w[:kept] @ X, pos, neg)
+        assert there == pytest.approx(loss_at(w @ problem.dense, problem.pos, problem.neg))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_proof_agrees_where_a_column_offers_few_places(seed):
+    """Copies in one column that may have points once: what is fixed must know of the limit."""
+    draw = np.random.default_rng(seed)
+    items = (draw.random((5, 50)) < draw.uniform(0.2, 0.8, (5, 1))).astype(np.uint8)
+    items[1:3] = items[0] ^ (draw.random((2, 50)) < 0.1)
+    second = draw.random(50) < expit(items.T @ np.array([2.0, 1.0, 1.0, 0.6, 0.5]) - 1.5)
+    second[:2] = [True, False]
+    found, column = patterns(items, second, np.ones(50)), np.array([0, 0, 0, 1, 1])
+    problem = CardProblem(*found, np.full(5, -1), np.full(5, 1), 3, 2.0, column)
+    problem, start = limited(problem, [Rule("one", np.arange(3), at_most=1)], None)
+    least = min(problem.fitted(card)[0] for card in every_card(problem))
+    proof = branching.Proof(
+        problem, branching.Incumbent(problem.fitted(start)[0], start), Deadline(None)
+    )
+    proof.run(0.05)
+    assert proof.bound <= least + 1e-12
+    assert proof.best.loss * 0.95 <= least + 1e-9

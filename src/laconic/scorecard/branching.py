@@ -1,6 +1,8 @@
 """The proof: branch and bound over which items have points, then over the points.
 
-A node says of every item whether it is in, out or open. Its bound is a convex relaxation
+A node says of every item whether it is in, out or open, and of some columns that one of their
+items must be in: cuts of one column nearly replace each other, so leaving out one of them says
+little and leaving out the column says much. The bound of a node is a convex relaxation
 (:func:`~laconic.scorecard._numba_nodes.relax_node`): open items share ``room`` places, each within
 limits outside of which no card can be better than what is aimed at. A node with one place left
 tries every item for it on the few cells of its support; what is not ruled out there goes to an
@@ -15,11 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic._typing import Floats, Ints
+from laconic._typing import Floats, Ints, Mask
 from laconic.core.progress import Deadline, report_step
 from laconic.scorecard.problem import CardProblem
 from laconic.scorecard.tuning import (
     LATTICE_NODES,
+    MERGE_AT,
+    MERGED_CELLS,
     NODE_STEPS,
     NODE_TOL,
     SIDE_STEPS,
@@ -68,8 +72,10 @@ class _Node:
     bound: float
     number: int
     state: State
+    needed: Mask
     w: Floats
     b: float
+    base: Mask
 
 
 class Proof:
@@ -83,9 +89,9 @@ class Proof:
         share = problem.pos.sum() / (problem.pos.sum() + problem.neg.sum())
         largest = np.sort(np.maximum(-self._lo, self._hi))[-problem.most_items :].sum()
         self._offset = 2.0 * (abs(np.log(share / (1 - share))) + self._most * largest)
-        X = problem.dense
-        spread = share * (1 - share) * np.maximum((X @ (problem.pos + problem.neg)), 1e-9)
-        self._scale = 1.0 / spread
+        coverage = problem.dense @ (problem.pos + problem.neg)
+        self._scale = 1.0 / (share * (1 - share) * np.maximum(coverage, 1e-9))
+        self._merged: dict[bytes, tuple[Floats, Floats, Floats]] = {}
         self._caps, self._column = _column_caps(problem)
 
     def run(self, gap: float) -> None:
@@ -111,16 +117,18 @@ class Proof:
         for group in self.problem.limits.cover:
             if len(group) == 1:
                 state[group[0]] = 1
-        if not self._settle(state):
+        needed = np.zeros(len(self._caps), dtype=np.bool_)
+        if not self._settle(state, needed):
             return
         low, high = self._lo * self._most, self._hi * self._most
         low[state < 0] = high[state < 0] = 0.0
         self._low, self._high = low, high
-        lb, w, b = self._relax(state, np.zeros(p), 0.0, target)
-        if lb < self._cutoff(target):
-            w, b = self._narrow(state, w, b, target)
-            lb = max(lb, self._relax(state, w, b, target)[0])
-        heap = [_Node(lb, 0, state, w, b)]
+        root = _Node(0.0, 0, state, needed, np.zeros(p), 0.0, np.ones(p, dtype=np.bool_))
+        self._relax(root, target)
+        if root.bound < self._cutoff(target):
+            self._narrow(root, target)
+            self._relax(root, target)
+        heap = [root]
         number = 0
         while heap and not self.deadline.passed():
             node = heapq.heappop(heap)
@@ -145,50 +153,72 @@ class Proof:
             self._told = self.gap
             report_step(f"card of log loss {self.best.loss:.4f}, proven within {self.gap:.1%}")
 
-    def _relax(
-        self, state: State, w: Floats, b: float, target: float, steps: int = NODE_STEPS
-    ) -> tuple[float, Floats, float]:
+    def _relax(self, node: _Node, target: float, steps: int = NODE_STEPS) -> None:
+        """Raise the bound of a node, move its relaxed minimiser, fix what the bound decides."""
         from laconic.scorecard._numba_nodes import relax_node
 
+        state, cutoff, base = node.state, self._cutoff(target), node.base
         room = self.problem.most_items - int((state == 1).sum())
-        low = np.where(state < 0, 0.0, self._low)
-        high = np.where(state < 0, 0.0, self._high)
-        cutoff = self._cutoff(target)
-        lb, _value, w, b, worth = relax_node(
-            self.problem.dense, self.problem.pos, self.problem.neg, state, low, high, self._scale,
-            room, self._column, self._caps, w, b, cutoff, NODE_TOL * self.best.loss, steps,
-            self._offset,
+        low = np.where(state < 0, 0.0, self._low)[base]
+        high = np.where(state < 0, 0.0, self._high)[base]
+        pending = node.needed & ~self._held(state)
+        lb, _value, w, b, found = relax_node(
+            *self._patterns(base), state[base], low, high, self._scale[base], room,
+            self._column[base], self._caps, pending, node.w[base], node.b, cutoff,
+            NODE_TOL * self.best.loss, steps, self._offset,
         )  # fmt: skip
-        self._fix(state, lb, worth, room, cutoff)
-        return lb, w, b
+        node.bound, node.b, worth = max(node.bound, lb), b, np.zeros(len(state))
+        node.w[base], worth[base] = w, found
+        if room and lb < cutoff:
+            self._fix(node, pending, lb, worth, room, cutoff)
 
-    def _fix(self, state: State, lb: float, worth: Floats, room: int, cutoff: float) -> None:
-        """Items that no better card of the node has: putting them in costs too much."""
-        if not room or lb >= cutoff:
-            return
-        free = np.flatnonzero(state == 0)
-        if len(free) <= room:
-            return
-        last = np.sort(worth[free])[-room]
-        gone = free[lb + last - worth[free] >= cutoff]
-        if len(gone):
-            self._closed = min(self._closed, float((lb + last - worth[gone]).min()))
-            state[gone] = -1
+    def _patterns(self, base: Mask) -> tuple[Floats, Floats, Floats]:
+        """Items of a base and the shares of both classes, patterns that are alike there merged."""
+        key = base.tobytes()
+        if key not in self._merged:
+            if sum(X.size for X, _, _ in self._merged.values()) > MERGED_CELLS:
+                self._merged.clear()
+            self._merged[key] = merged(self.problem, base)
+        return self._merged[key]
 
-    def _narrow(self, state: State, w: Floats, b: float, target: float) -> tuple[Floats, float]:
+    def _held(self, state: State) -> Mask:
+        """Columns with an item in the card."""
+        held = np.zeros(len(self._caps), dtype=np.bool_)
+        held[self._column[state == 1]] = True
+        return held
+
+    def _fix(
+        self, node: _Node, pending: Mask, lb: float, worth: Floats, room: int, cutoff: float
+    ) -> None:
+        """Items that no better card of the node has, and columns that all of them read."""
+        from laconic.scorecard._numba_nodes import prices_of_items
+
+        put_in, left_out = prices_of_items(
+            worth, node.state, room, self._column, self._caps, pending
+        )
+        gone = (node.state == 0) & (lb + put_in >= cutoff)
+        if gone.any():
+            self._closed = min(self._closed, float((lb + put_in[gone]).min()))
+            node.state[gone] = -1
+        must = ~node.needed & ~self._held(node.state) & (lb + left_out >= cutoff)
+        if must.any():
+            self._closed = min(self._closed, float((lb + left_out[must]).min()))
+            node.needed |= must
+
+    def _narrow(self, root: _Node, target: float) -> None:
         """Limits of each w outside of which the bound is above the cutoff, by bisection."""
         cutoff = self._cutoff(target)
-        for j in np.flatnonzero(state == 0):
+        for j in np.flatnonzero(root.state == 0):
             for side in (1.0, -1.0):
                 limits = self._high if side > 0 else self._low
-                far, near = limits[j], w[j]
+                far, near = limits[j], root.w[j]
                 for _ in range(3):
                     if far == 0.0 or self.deadline.passed():
                         break
                     at = 0.5 * (far + near)
                     if side * at <= 0.0:
                         at = 0.0
-                    lb = self._beyond(state, int(j), side, at, w, b, target)
+                    lb = self._beyond(root, int(j), side, at, target)
                     if lb >= cutoff:
                         self._closed = min(self._closed, lb)
                         limits[j] = far = at
@@ -197,29 +227,29 @@ class Proof:
                     else:
                         near = at
         out = (self._low == 0.0) & (self._high == 0.0)
-        state[(state == 0) & out] = -1
-        return np.clip(w, self._low, self._high), b
+        root.state[(root.state == 0) & out] = -1
+        root.w = np.clip(root.w, self._low, self._high)
 
-    def _beyond(
-        self, state: State, j: int, side: float, at: float, w: Floats, b: float, target: float
-    ) -> float:
+    def _beyond(self, root: _Node, j: int, side: float, at: float, target: float) -> float:
         """A bound on the cards with ``side * w_j`` above ``side * at``."""
-        own, low, high = state.copy(), self._low, self._high
-        own[j] = 1
-        start = w.copy()
+        own = _Node(0.0, 0, root.state.copy(), root.needed.copy(), root.w.copy(), root.b, root.base)
+        low, high = self._low, self._high
         keep = (low[j], high[j])
         if side > 0:
             low[j] = at
         else:
             high[j] = at
-        start[j] = np.clip(start[j], low[j], high[j])
+        own.state[j] = 1
+        own.w[j] = np.clip(own.w[j], low[j], high[j])
         closed = self._closed
-        found = self._relax(own, start, b, target, SIDE_STEPS)[0]
+        self._relax(own, target, SIDE_STEPS)
         self._closed = closed  # what was fixed there holds there only
         low[j], high[j] = keep
-        return found
+        return own.bound
 
     def _children(self, node: _Node, target: float) -> list[_Node]:
+        if not self._settle(node.state, node.needed):
+            return []
         state = node.state
         room = self.problem.most_items - int((state == 1).sum())
         free = np.flatnonzero(state == 0)
@@ -229,18 +259,37 @@ class Proof:
         if room == 1:
             self._one_more(np.flatnonzero(state == 1), free, target)
             return []
-        size = np.abs(node.w[free]) / np.sqrt(self._scale[free])
-        pick = int(free[np.argmax(size)])
+        live = state >= 0
+        base = live if live.sum() <= MERGE_AT * node.base.sum() else node.base
+        pick, column = self._pick(node, free)
         made = []
         for side in (1, -1):
-            own = state.copy()
-            own[pick] = side
-            if not self._settle(own):
+            own = _Node(
+                node.bound, 0, state.copy(), node.needed.copy(), node.w.copy(), node.b, base
+            )
+            if column >= 0 and side > 0:
+                own.needed[column] = True
+            elif column >= 0:
+                own.state[(self._column == column) & (state == 0)] = -1
+            else:
+                own.state[pick] = side
+            if not self._settle(own.state, own.needed):
                 continue
-            start = np.where(own < 0, 0.0, node.w)
-            lb, w, b = self._relax(own, start, node.b, target)
-            made.append(_Node(max(lb, node.bound), 0, own, w, b))
+            own.w[own.state < 0] = 0.0
+            self._relax(own, target)
+            made.append(own)
         return made
+
+    def _pick(self, node: _Node, free: Ints) -> tuple[int, int]:
+        """The open item or undecided column that moves the relaxed scores most; the other is -1."""
+        size = np.abs(node.w[free]) / np.sqrt(self._scale[free])
+        column = self._column[free]
+        undecided = ~(node.needed | self._held(node.state))
+        by_column = np.bincount(column, size, minlength=len(undecided)) * undecided
+        alone = np.where(undecided[column], 0.0, size)
+        if by_column.max() > 0.0 and by_column.max() >= alone.max():
+            return -1, int(by_column.argmax())
+        return int(free[alone.argmax() if alone.max() > 0.0 else 0]), -1
 
     def _one_more(self, support: Ints, free: Ints, target: float) -> None:
         """Every item for the last place of a support."""
@@ -265,28 +314,61 @@ class Proof:
             self.best = found
         self._closed = min(self._closed, bound)
 
-    def _settle(self, state: State) -> bool:
+    def _settle(self, state: State, needed: Mask) -> bool:
         """Follow the rules: what they exclude is out; False where no card is left."""
         rules = self.problem.limits
-        for group, most in rules.at_most:
-            inside = int((state[group] == 1).sum())
-            if inside > most:
+        before = -1
+        while before != (before := int((state == 0).sum())):
+            for group, most in rules.at_most:
+                inside = int((state[group] == 1).sum())
+                if inside > most:
+                    return False
+                if inside == most:
+                    state[group[state[group] == 0]] = -1
+            if not self._settle_columns(state, needed):
                 return False
-            if inside == most:
-                state[group[state[group] == 0]] = -1
-        if rules.most_columns is not None:
-            used = set(self.problem.column[state == 1].tolist())
-            if len(used) > rules.most_columns:
-                return False
-            if len(used) == rules.most_columns:
-                state[(state == 0) & ~np.isin(self.problem.column, list(used))] = -1
         full = int((state == 1).sum()) >= self.problem.most_items
-        if full:
-            state[state == 0] = -1
         return all(
             (state[group] == 1).any() or (not full and (state[group] == 0).any())
             for group in rules.cover
         )
+
+    def _settle_columns(self, state: State, needed: Mask) -> bool:
+        """Places and columns: a needed column keeps a place for one of its items."""
+        held, most_columns = self._held(state), self.problem.limits.most_columns
+        if most_columns is not None:
+            used = held | needed
+            if used.sum() > most_columns:
+                return False
+            if used.sum() == most_columns:
+                state[(state == 0) & ~used[self._column]] = -1
+        pending = needed & ~held
+        choices = np.bincount(self._column[state == 0], minlength=len(needed))
+        room = self.problem.most_items - int((state == 1).sum())
+        if (choices[pending] == 0).any() or pending.sum() > room:
+            return False
+        if pending.sum() == room:
+            state[(state == 0) & ~pending[self._column]] = -1
+        sole = (state == 0) & (pending & (choices == 1))[self._column]
+        state[sole] = 1
+        return True
+
+
+def merged(problem: CardProblem, base: Mask) -> tuple[Floats, Floats, Floats]:
+    """Some items of a problem as numbers, and the shares of both classes in their patterns."""
+    if base.all():
+        return problem.dense, problem.pos, problem.neg
+    own = problem.items[base]
+    bits = np.packbits(own, axis=0)
+    words = np.zeros((-(-len(bits) // 8) * 8, own.shape[1]), dtype=np.uint8)
+    words[: len(bits)] = bits
+    keys = np.ascontiguousarray(words.T).view(np.uint64).T
+    order = np.lexsort(keys)
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (np.diff(keys[:, order], axis=1) != 0).any(axis=0)
+    first = np.flatnonzero(new)
+    pos, neg = (np.add.reduceat(part[order], first) for part in (problem.pos, problem.neg))
+    return own[:, order[first]].astype(np.float64), pos, neg
 
 
 def _column_caps(problem: CardProblem) -> tuple[Ints, Ints]:

@@ -16,6 +16,13 @@ that holds, and the limits of points found for it are narrow."""
 NODE_STEPS = 60
 """Gradient steps of the relaxation of a node, at most: its bound holds wherever it stops."""
 
+MERGE_AT = 0.8
+"""A node whose items left are fewer than this part of its base gets a base of its own, in which
+patterns that these items do not tell apart are one."""
+
+MERGED_CELLS = 20_000_000
+"""Numbers of merged patterns that are kept for further nodes, 160 MB."""
+
 NODE_TOL = 2e-4
 """Part of the incumbent's loss within which a relaxation is solved."""
 
