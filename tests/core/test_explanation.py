@@ -79,7 +79,7 @@ def test_a_loaded_model_explains_as_the_fitted_one(inner, tmp_path):
 
 def test_models_without_terms_have_no_explanation():
     X, y = rows()
-    model = laconic.GrayZoneKernelClassifier().fit(X, y)
+    model = laconic.GrayZoneKernelClassifier(kernel="poly").fit(X, y)
     assert not hasattr(model, "explain")
     assert not hasattr(laconic.DecisionClassifier(model, prefit=True).fit(X, y), "explain")
 

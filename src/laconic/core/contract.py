@@ -27,7 +27,7 @@ from sklearn.utils.validation import (
 )
 
 from laconic._typing import Keys
-from laconic.core.explanation import Explanation, adds_up, explain_form, sum_of_terms
+from laconic.core.explanation import Explanation, adds_up, explain_form, own_way, sum_of_terms
 from laconic.data.row_keys import content_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Recoding, Source
@@ -440,9 +440,12 @@ class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]
             For two classes, contributions to the score of ``classes_[1]``.
         """
         check_is_fitted(self)
-        form = sum_of_terms(self)
-        assert form is not None
-        return explain_form(form, self.classes_, self._read_rows(X))
+        form, rows = sum_of_terms(self), self._read_rows(X)
+        if form is not None:
+            return explain_form(form, self.classes_, rows)
+        other = own_way(self)
+        assert other is not None
+        return other.explain(self.classes_, rows)
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         """The score that :meth:`explain` takes apart, for ``shap.Explainer(model, X)``."""

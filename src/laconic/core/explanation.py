@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -429,9 +429,32 @@ def sum_of_terms(model: Any) -> AdditiveScore | None:
     return form if isinstance(form, AdditiveScore) else None
 
 
+class Explains(Protocol):
+    """A fitted form that is no sum of terms and takes its scores apart in a way of its own."""
+
+    @property
+    def explains(self) -> bool: ...
+
+    def explain(self, classes: NDArray[Any], table: Table) -> Explanation: ...
+
+
+def own_way(model: Any) -> Explains | None:
+    """The fitted form of a model that explains itself, such as one of gaussian kernels."""
+    for name in ("form_", "ranked_form_", "kernel_form_"):
+        try:
+            form = getattr(model, name, None)
+        except ValueError:  # as in sum_of_terms
+            continue
+        if getattr(form, "explains", False):
+            return cast("Explains", form)
+    return None
+
+
 def adds_up(model: Any) -> bool:
-    """Whether a model's score is a sum of terms; not known, and so not denied, before ``fit``."""
-    return not hasattr(model, "classes_") or sum_of_terms(model) is not None
+    """Whether a model can be explained; not known, and so not denied, before ``fit``."""
+    if not hasattr(model, "classes_"):
+        return True
+    return sum_of_terms(model) is not None or own_way(model) is not None
 
 
 @dataclass

@@ -84,9 +84,7 @@ def _by_price(
     >>> _by_price(w, p, n, w > 0, together=True)
     (array([1., 2.]), array([0.3, 0.1]), array([50., 50.]))
     """
-    place = (
-        np.zeros(used.shape) if together else np.arange(len(used))[:, None] + np.zeros(used.shape)
-    )
+    place = np.zeros(used.shape) if together else np.indices(used.shape)[0]
     keys = np.stack([place[used], weights[used]])
     kinds, first, of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     pooled = np.bincount(of.ravel(), rates[used], minlength=kinds.shape[1])

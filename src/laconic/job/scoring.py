@@ -175,8 +175,24 @@ def additive_of(model: DecisionClassifier) -> AdditiveScore:
     if isinstance(form, LinearScore):
         names = model.estimator_.schema_.names
         return linear_score(form.classes, names, form.coef, form.intercept, form.link)
-    raise ValueError(
-        f"A {model.estimator_.family_} is no sum of terms: its decisions have no exact reasons."
+    if hasattr(model, "explain"):
+        raise ValueError(
+            f"A {model.estimator_.family_} has no list of terms; name the rows to explain."
+        )
+    raise _without_reasons(model)
+
+
+def _without_reasons(model: DecisionClassifier) -> ValueError:
+    family = model.estimator_.family_
+    if getattr(model.estimator_, "decides", False):
+        return ValueError(
+            f"A {family} decides by the profile of a row and not by a score, so that no column has "
+            "a share in it; the report lists the profiles, and fit --only additive gives a model "
+            "with reasons."
+        )
+    return ValueError(
+        f"A {family} is no sum of terms, and its decisions have no exact reasons; fit --only "
+        "additive gives a model that has."
     )
 
 
@@ -224,9 +240,7 @@ class Reasons:
 def explained(model: DecisionClassifier, rows: Any) -> Explanation:
     """The explanation of rows, or one sentence why there is none."""
     if not hasattr(model, "explain"):
-        raise ValueError(
-            f"A {model.estimator_.family_} is no sum of terms: its decisions have no exact reasons."
-        )
+        raise _without_reasons(model)
     return model.explain(rows)
 
 

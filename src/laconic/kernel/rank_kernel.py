@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from laconic._typing import Floats
 from laconic.core.contract import Interval, StrOptions, TableClassifier, fit_context
+from laconic.core.explanation import Explanation
 from laconic.core.forms import SlotTerm, term_from_dict
 from laconic.data.tables.axes import CategoryAxis, KnotAxis
 from laconic.data.tables.columns import Table
 from laconic.kernel.estimator import GrayZoneKernelClassifier
-from laconic.kernel.form import KernelScore
+from laconic.kernel.form import KernelScore, explain_kernel
 from laconic.kernel.tuning import CATEGORY_SPREAD, KNOTS
 
 
@@ -44,6 +45,23 @@ class RankedKernel:
     def proba(self, table: Table) -> Floats:
         """(rows, classes)."""
         return self.score.proba(self.features(table))
+
+    @property
+    def explains(self) -> bool:
+        return self.score.explains
+
+    def explain(self, classes: NDArray[Any], table: Table) -> Explanation:
+        """Shapley values of the columns against a row of medians without any known category.
+
+        All features of such a row are 0, so that the form needs no row of its own.
+        """
+        ends = np.cumsum([0, *(term.n_scores for term in self.maps)])
+        columns = [
+            (slice(int(ends[j]), int(ends[j + 1])), term.columns[0])
+            for j, term in enumerate(self.maps)
+        ]
+        features = (self.features(table), np.zeros(ends[-1]))
+        return explain_kernel(self.score, classes, features, columns, table)
 
     def to_dict(self) -> dict[str, Any]:
         return {
