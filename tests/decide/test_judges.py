@@ -166,11 +166,13 @@ def test_judges_do_not_tell_the_fit_their_mix():
     assert abs(np.var(positives[False]) - 100 * 0.2 * 0.8 * 300 / 399) < 4.0
     proba = np.random.default_rng(1).dirichlet([1, 1], 400)
     own = {within: _learning_half(proba, y, within_classes=within) for within in (True, False)}
-    assert y[own[True]].sum() == 40 and own[False].sum() == 200
+    assert y[own[True]].sum() == 40
+    assert own[False].sum() == 200
 
 
 def test_a_class_is_never_held_out_whole():
     y = np.array([0] * 30 + [1, 1])
     for seed in range(100):
         train, judges = judging_rows(keys_of(np.arange(32)), y, 0.5, seed=seed)
-        assert set(y[train]) == {0, 1} and len(train) + len(judges) == 32
+        assert set(y[train]) == {0, 1}
+        assert len(train) + len(judges) == 32

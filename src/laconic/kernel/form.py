@@ -183,7 +183,7 @@ def _products_of_others(factors: Sequence[Floats]) -> Floats:
     array([0., 0., 6.])
     """
     found = np.ones((len(factors), *factors[0].shape))
-    ahead = behind = 1.0
+    ahead, behind = np.ones_like(factors[0]), np.ones_like(factors[0])
     for g, own in enumerate(factors):
         found[g] *= ahead
         ahead = ahead * own

@@ -462,7 +462,7 @@ class Sentences:
         summary = self.summary
         heads = [clipped(name, 40) for name in summary["classes"]]
         abstains = any(summary["abstentions"])
-        rows = []
+        rows: list[dict[str, Any]] = []
         for k, counts in enumerate(summary["confusion"]):
             cells = counts + ([summary["abstentions"][k]] if abstains else [])
             total = sum(cells) if abstains else sum(counts)
