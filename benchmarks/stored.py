@@ -218,7 +218,7 @@ def _entry(old: dict[str, Any], command: str, guide: str, block: Block) -> dict[
 
     new = {"command": command, "guide": guide, **block.content}
     same = all(old.get(key) == value for key, value in block.content.items())
-    commit = old.get("commit") if same else versions()["commit"]
+    commit = old.get("commit") if same else versions()["commit"].removesuffix("-dirty")
     return new if commit is None else {"command": command, "commit": commit, **new}
 
 
