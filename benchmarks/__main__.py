@@ -1,6 +1,7 @@
 """Run every benchmark, or those named on the line: ``python -m benchmarks gray_zone votes:solve``.
 
-Words after a colon are the benchmark's own, as on the line of ``python -m benchmarks.bench_votes``.
+Words after a colon are the benchmark's own, as on the line of ``python -m benchmarks.bench_votes``;
+``laconic.papers.votes:stumps:5:20`` and the like run another module that prints tables.
 ``--quick`` runs ``QUICK`` instead of everything, which takes many hours. Tables are printed as
 Markdown and written to ``benchmarks/last.json``. A ratio to a peer more than 30 % below the stored
 one is named at the end, and the run fails. ``--store`` puts the tables into
@@ -62,7 +63,8 @@ def main(words: list[str]) -> None:
         for module in pkgutil.iter_modules([here])
         if module.name.startswith("bench_")
     )
-    unknown = [name for name in names if name.partition(":")[0] not in found]
+    asked = [name.partition(":")[0] for name in names]
+    unknown = [own for own in asked if "." not in own and own not in found]
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(found)}")
     last: stored.Store = {}
@@ -72,7 +74,8 @@ def main(words: list[str]) -> None:
         own, *given = name.split(":")
         sys.argv = [own, *given]
         with redirect_stdout(Both()) as screen:
-            runpy.run_module(f"benchmarks.bench_{own}", run_name="__main__")
+            module = own if "." in own else f"benchmarks.bench_{own}"
+            runpy.run_module(module, run_name="__main__")
         new = entries(name, screen.getvalue())
         last |= new
         stored.write(last, LAST)

@@ -75,6 +75,35 @@ def test_what_differs_is_named(guide, old, new, said):
     assert said in " ".join(stored.complaints(path, store))
 
 
+def test_numbers_keep_their_commit_until_they_change(guide):
+    path, store = guide
+    store["toy/said"]["commit"] = store["toy/session"]["commit"] = "of long ago"
+    path.write_text(PAGE.replace("So 2.5 times", "So 2.6 times"))
+    stored.renew(path, store)
+    assert store["toy/session"]["commit"] == "of long ago"
+    assert store["toy/said"]["commit"] not in ("of long ago", "")
+
+
+def test_a_module_that_prints_tables_can_be_stored(tmp_path, monkeypatch, capsys):
+    from benchmarks import __main__ as bench
+
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "toy.py").write_text(
+        "import sys\nprint('| a |\\n|---|\\n|', sys.argv[1], '|')"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(bench, "LAST", tmp_path / "last.json")
+    monkeypatch.setattr(stored, "STORE", tmp_path / "results.json")
+    monkeypatch.setattr(stored.read, "__defaults__", (tmp_path / "results.json",))
+    monkeypatch.setattr(stored.write, "__defaults__", (tmp_path / "results.json",))
+    bench.main(["other.toy:7", "--store"])
+    own = stored.read()["other.toy:7/1"]
+    assert own["table"] == [["a"], ["7"]]
+    assert own["commit"]
+    with pytest.raises(SystemExit, match="no benchmark 'nope'"):
+        bench.main(["nope:1"])
+
+
 def test_a_new_run_is_written_into_the_guide(guide):
     path, store = guide
     store["toy/1"]["table"] = [["data", "peer / ours"], ["small", "3.5"], ["large", "9"]]
