@@ -8,9 +8,10 @@ with the covariance of both sides, multinomial within the new rows and within ev
 reference, at the shares on which both agree. At the true mix T is a chi square, but the mix is an
 estimate from the same rows. So the least T over a region is taken that holds the true mix with
 probability 1 - gamma: T at the true mix is no smaller, whatever the dependence, and gamma is part
-of the chance of a false alarm (Berger and Boos 1994). Rarer bins, unknown texts among them, are
-counted together: given that they held m rows before, the r rows that they hold now are negative
-binomial when nothing moved.
+of the chance of a false alarm (Berger and Boos 1994). Neighbouring bins, or the rarest texts, are
+counted together until a class with few reference rows has some in each. Bins that should hold next
+to no row, unknown texts among them, have a test of their own: given that they held m rows before,
+the r rows that they hold now are negative binomial when nothing moved.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from scipy.stats import f as fisher
 from scipy.stats import nbinom
 
-from laconic._typing import Floats, Mask
+from laconic._typing import Floats, Ints, Mask
 from laconic.decide.reference import ColumnReference
 from laconic.watching.mix import MixEstimate
 from laconic.watching.tuning import LEAST_EXPECTED, ROUNDS
@@ -71,12 +72,13 @@ def column_test(
     total, rows = max(float(seen.sum()), 1.0), np.maximum(one.counts.sum(axis=1), 1.0)
     shares = one.counts / rows[:, None]
     expected = region[0] @ shares
-    often = _often(one.counts, rows, total, region[0])
-    before = one.counts[:, ~often].sum(axis=1)
-    rare = _rare_p_value(before, rows, float(seen[~often].sum()), total, region)
+    group = _groups(one, rows, total, region)
+    never = group < 0
+    before = one.counts[:, never].sum(axis=1)
+    rare = _rare_p_value(before, rows, float(seen[never].sum()), total, region)
     moved = np.abs(seen / total - expected) / np.sqrt(np.maximum(expected, 1.0 / total))
     b = int(moved.argmax())
-    common = _common_p_value(shares, rows, seen, region, often) if often.sum() > 1 else 1.0
+    common = _common_p_value(shares, rows, seen, region, group) if group.max() > 0 else 1.0
     p_value = min(2.0 * min(rare, common), 1.0)
     return p_value, b, float(expected[b]), float(seen[b] / total)
 
@@ -96,12 +98,35 @@ def _often(counts: Floats, rows: Floats, total: float, prior: Floats) -> Mask:
     return np.asarray((total * expected >= LEAST_EXPECTED) & ~few.any(axis=0))
 
 
+def _groups(one: ColumnReference, rows: Floats, total: float, region: Floats) -> Ints:
+    """Which bins are counted together, -1 for those that should hold next to no row.
+
+    Intervals join the next one, texts the next rarest, until their sum is nearly normal, also for
+    the mix of the region that has most of a class.
+    """
+    mixes = region[np.unique([0, *region.argmax(axis=0)])]
+
+    def often(counts: Floats) -> Mask:
+        return np.all([_often(counts, rows, total, prior) for prior in mixes], axis=0)
+
+    expected = total * (region[0] @ (one.counts / rows[:, None]))
+    rare = expected < LEAST_EXPECTED
+    rare[-2:] |= ~often(one.counts[:, -2:])  # any other, and missing: no neighbours
+    order = np.arange(one.n_bins) if one.texts is None else np.argsort(expected, kind="stable")
+    group, k, held = np.full(one.n_bins, -1), 0, np.empty(0, dtype=np.int64)
+    for b in order[~rare[order]]:
+        held = np.append(held, b)
+        if often(one.counts[:, held].sum(axis=1, keepdims=True))[0]:
+            group[held], k, held = k, k + 1, held[:0]
+    group[held] = max(k - 1, 0)
+    return group
+
+
 def _common_p_value(
-    shares: Floats, rows: Floats, seen: Floats, region: Floats, often: Mask
+    shares: Floats, rows: Floats, seen: Floats, region: Floats, group: Ints
 ) -> float:
     total = float(seen.sum())
-    largest = int(shares[:, often].sum(axis=0).argmax())
-    f, s = (_pooled(own, often, largest) for own in (shares, seen / total))
+    f, s = (_pooled(own, group) for own in (shares, seen / total))
     away = s - region @ f
     under, prior, least = f, region[0], np.inf
     for _ in range(ROUNDS):
@@ -129,14 +154,14 @@ def _common_p_value(
     return float(fisher.sf(least / rank, rank, max(known, 1.0)))
 
 
-def _pooled(values: Floats, often: Mask, largest: int) -> Floats:
-    """Common bins, the rare ones added to one of them, the same of the reference and of new rows.
+def _pooled(values: Floats, group: Ints) -> Floats:
+    """Shares of groups of bins; bins of none are added to the last.
 
-    >>> _pooled(np.array([0.5, 0.1, 0.4]), np.array([True, False, True]), 1).tolist()
-    [0.5, 0.5]
+    >>> _pooled(np.array([0.4, 0.1, 0.3, 0.2]), np.array([0, -1, 0, 1])).round(1).tolist()
+    [0.7, 0.3]
     """
-    found = values[..., often].copy()
-    found[..., largest] += values[..., ~often].sum(axis=-1)
+    found = np.zeros((*values.shape[:-1], int(group.max()) + 1))
+    np.add.at(found, (..., group), values)  # type: ignore[arg-type]
     return found
 
 

@@ -7,8 +7,9 @@ moves, new rows fall into it with probability :math:`\sum_k \pi_k f_{kc}`, so th
 .. math:: \sum_c N_c \log \sum_k \pi_k f_{kc}
 
 tell the mix, whether or not the model's probabilities are calibrated (they only name the cells).
-The interval redraws both the counts of the new rows and those of the reference; whether a shift of
-the mix alone explains the new counts is judged against the same draws.
+The interval redraws both the counts of the new rows (a Bayesian bootstrap, Rubin 1981) and those of
+the reference; whether a shift of the mix alone explains the new counts is judged against draws of
+both, too.
 """
 
 from __future__ import annotations
@@ -125,7 +126,9 @@ def estimate_mix(
     known = by_bin(reference)
     prior = likeliest_mix(cell_shares(known), seen)
     redrawn = _redrawn(draw, reference)
-    counts = draw.multinomial(int(seen.sum()), seen / seen.sum(), DRAWS).astype(np.float64)
+    # one row more, of any class: what few rows do not show may come all the same
+    likely = draw.dirichlet(seen + cell_shares(known).mean(axis=0), DRAWS)
+    counts = seen.sum() * likely
     draws = likeliest_mix(cell_shares(by_bin(redrawn)), counts)
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(draws, [tail, 1.0 - tail], axis=0)

@@ -25,6 +25,7 @@ def sentences(found: Watched) -> list[str]:
 
 def _verdict(found: Watched) -> str:
     rows = f"{found.n_rows:,} rows"
+    these = f"these {rows}" if found.n_rows > 1 else "this one row"
     if found.labelled is not None and found.labelled["alarm_at"] is not None:
         return (
             f"Alarm: the costs paid left their band after {found.labelled['alarm_at']:,} of {rows}."
@@ -34,19 +35,20 @@ def _verdict(found: Watched) -> str:
             return f"Alarm: {one['promise']} is broken since row {one['alarm_at']:,} of {rows}."
     if not found.mix_explains:
         return (
-            f"Alarm: on these {rows} some class scores otherwise than it did; a new class mix "
+            f"Alarm: on {these} some class scores otherwise than it did; a new class mix "
             f"alone does not explain it (p = {found.mix.p_value:.1g})."
         )
     if found.moved:
-        return f"Alarm: columns have moved on these {rows}."
-    return f"No alarm: on these {rows} nothing but the class mix may have moved."
+        return f"Alarm: columns have moved on {these}."
+    return f"No alarm: on {these} nothing but the class mix may have moved."
 
 
 def _mix(found: Watched) -> list[str]:
     mix = found.mix
+    if_so = ", had only the class mix moved" if found.alarm else ""
     return [
-        f"Share of {name!r}: {mix.prior[k]:.1%}, between {mix.low[k]:.1%} and {mix.high[k]:.1%} at "
-        f"95 % (it was {found.reference_mix[k]:.1%})."
+        f"Share of {name!r}{if_so}: {mix.prior[k]:.1%}, between {mix.low[k]:.1%} and "
+        f"{mix.high[k]:.1%} at 95 % (it was {found.reference_mix[k]:.1%})."
         for k, name in enumerate(found.classes)
     ]
 
