@@ -286,6 +286,10 @@ ZOO = {
     "date and time in French": timed(lambda m: f"{m:%d/%m/%Y} \u00e0 {m.hour}h{m.minute:02d}"),
     "date and time": timed(lambda m: f"{m:%Y-%m-%d %H:%M:%S}"),
     "date and time of ISO": timed(lambda m: f"{m:%Y-%m-%dT%H:%M:%S}Z"),
+    "date and time somewhere in the world": timed(
+        lambda m: f"{m + datetime.timedelta(hours=m.day % 9 - 4):%Y-%m-%dT%H:%M:%S}"
+        f"{m.day % 9 - 4:+03d}:00", said="in UTC",
+    ),
     "fourteen digits of a hospital": timed(lambda m: f"{m:%Y%m%d%H%M%S}"),
     "twelve digits": timed(lambda m: f"{m:%Y%m%d%H%M}"),
     "date and half of a day": timed(lambda m: f"{m:%m/%d/%Y %I:%M %p}"),

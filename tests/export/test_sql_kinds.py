@@ -24,7 +24,7 @@ KINDS = {
     "kind": "category", "note": "text", "price": "number", "fee": "number", "mixed day": "date",
     "short day": "date", "french stamp": "date-time", "opened": "time", "shift": "time",
     "lap": "duration", "worked": "duration", "active": "yes/no", "booked": "number",
-    "level": "number", "admitted": "date-time", "left": "date-time",
+    "level": "number", "admitted": "date-time", "left": "date-time", "sent": "date-time",
 }  # fmt: skip
 
 
@@ -78,6 +78,8 @@ def cells(draw: np.random.Generator) -> dict[str, list[str]]:
                      zip(days, minutes, strict=True)],
         "left": [f"{d:%Y%m%d}T{m // 60:02d}{m % 60:02d}" for d, m in
                  zip(days, minutes, strict=True)],
+        "sent": [f"{d}T{m // 60:02d}:{m % 60:02d}:{m % 59:02d}{('+05:30', '-08:00', 'Z')[m % 3]}"
+                 for d, m in zip(days, minutes, strict=True)],
         "active": draw.choice(["TRUE", "FALSE", "1", "0"], N).tolist(),
         "note": [", ".join(draw.choice(["paid", "Late", "never", "ÉTÉ", "again"], 4)) + f" {k}."
                  for k in range(N)],
@@ -118,6 +120,7 @@ TYPED = {
     "id": "INT", "plain": "DOUBLE PRECISION", "day": "DATE", "us day": "DATE", "compact": "DATE",
     "stamp": "TIMESTAMP", "at": "TIME", "ran": "INTERVAL", "smoker": "BOOLEAN", "postcode": "INT",
     "branch": "INT", "remarks": "INT", "admitted": "BIGINT",
+    "sent": "TIMESTAMPTZ",
 }  # fmt: skip
 BASES = {
     "duckdb": ("duckdb", in_duckdb),

@@ -46,6 +46,8 @@ class Reads:
     """Whether a cell has a type of numbers."""
     days: str
     """Days since 2020-01-01 of a text such as 2024-01-31."""
+    month: str
+    """The month of so many days since 2020-01-01."""
     whole: str = "CAST({0} AS INTEGER)"
 
 
@@ -56,6 +58,7 @@ READS = {
         "(TYPEOF({0}) LIKE '%INT%' OR TYPEOF({0}) IN ('DOUBLE', 'FLOAT') "
         "OR TYPEOF({0}) LIKE 'DECIMAL%')",
         "DATEDIFF('day', DATE '2020-01-01', TRY_CAST({0} AS DATE))",
+        "MONTH(DATE '2020-01-01' + CAST({0} AS INTEGER))",
         "TRY_CAST(TRY_CAST({0} AS DOUBLE) AS BIGINT)",
     ),
     "postgres": Reads(
@@ -66,6 +69,7 @@ READS = {
         "'double precision'))",
         "CASE WHEN {0} ~ '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$' THEN CAST({0} AS DATE) "
         "- DATE '2020-01-01' END",
+        "EXTRACT(MONTH FROM DATE '2020-01-01' + CAST({0} AS INTEGER))",
         "CASE WHEN {0} ~ '^[0-9]+$' THEN CAST({0} AS BIGINT) END",
     ),
     "sqlite": Reads(
@@ -75,6 +79,7 @@ READS = {
         "END",
         "TYPEOF({0}) IN ('integer', 'real')",
         "(JULIANDAY({0}) - 2458849.5)",
+        "STRFTIME('%m', '2020-01-01', CAST({0} AS INTEGER) || ' days')",
         "CASE WHEN {0} GLOB '[0-9]*' AND {0} NOT GLOB '*[^0-9]*' THEN CAST({0} AS INTEGER) END",
     ),
 }
@@ -214,7 +219,7 @@ class CellReader:
         return f"SUBSTR('0' || {text}, LENGTH({text}), 2)"
 
     def _dates(self, raw: str, names: Mapping[str, str]) -> list[Stage]:
-        d, t, r, iso = (self._name(letter) for letter in ("d", "t", "r", "iso"))
+        d, t, r, iso, o = (self._name(letter) for letter in ("d", "t", "r", "iso", "o"))
         said = f"TRIM({self.dialect.as_text.format(raw)})"
         said = self._missing(f"REPLACE(REPLACE({said}, 'T', ' '), ',', ' ')", raw)
         day, time = self._before(d, " "), self._after(d, " ")
@@ -228,10 +233,18 @@ class CellReader:
             {d: said},
             {d: marks, t: self._time_of(time)},
             {d: d, t: t, a: self._before(d, "/"), r: self._after(d, "/")},
-            {d: d, t: t, a: a, b: self._before(r, "/"), c: self._after(r, "/")},
-            {iso: self._iso(d, a, b, c), t: t},
+            {d: d, t: t, o: self._ahead(t), a: a, b: self._before(r, "/"), c: self._after(r, "/")},
+            {iso: self._iso(d, a, b, c), t: self._before(self._before(t, "+"), "-"), o: o},
         ]
-        return [*stages, *self._moment(iso, t, names)]
+        return [*stages, *self._moment(iso, t, o, names)]
+
+    def _ahead(self, t: str) -> str:
+        """Seconds that a time with an offset, 12:00:00+02:00 or 12:00-05, is ahead of UTC."""
+        plus, minus = (f"{self._find(t, sign)} > 0" for sign in "+-")
+        digits = f"REPLACE({self._after(t, '+')} || {self._after(t, '-')}, ':', '') || '00'"
+        parts = [self.reads.whole.format(f"SUBSTR({digits}, {place}, 2)") for place in (1, 3)]
+        ahead = f"(3600 * {parts[0]} + 60 * {parts[1]})"
+        return f"CASE WHEN {plus} THEN {ahead} WHEN {minus} THEN -1 * {ahead} ELSE 0 END"
 
     def _compact_time(self, text: str) -> str:
         """The time of 202401310630, 20240131063000 and 20240131T063000."""
@@ -269,12 +282,17 @@ class CellReader:
             ymd = f"CASE WHEN {a} < '0100' THEN {old} ELSE {ymd} END"
         return f"CASE WHEN LENGTH({a}) = 4 AND {b} <> '' THEN {ymd} ELSE {order} END"
 
-    def _moment(self, iso: str, t: str, names: Mapping[str, str]) -> list[Stage]:
-        """From a date in ISO form and a clock time to what the model sees."""
+    def _moment(self, iso: str, t: str, o: str, names: Mapping[str, str]) -> list[Stage]:
+        """From a date in ISO form and a clock time, so much ahead of UTC, to what the model sees.
+
+        The day in UTC may be the one before or after.
+        """
         day, sec, clock = self._name("day"), self._name("sec"), self._clock(t)
-        stages = [{iso: iso, **clock[0]}, {iso: iso, **clock[1]}]
-        stages.append({iso: iso, day: self.reads.days.format(iso), sec: clock[2]})
-        number = self.dialect.to_float
+        number, length = self.dialect.to_float, self.dialect.float(86_400.0)
+        carried = f"FLOOR({sec} / {length})"
+        stages = [{iso: iso, o: o, **clock[0]}, {iso: iso, o: o, **clock[1]}]
+        stages.append({day: self.reads.days.format(iso), sec: f"{clock[2]} - {number(o)}"})
+        stages.append({day: f"{number(day)} + {carried}", sec: f"{sec} - {length} * {carried}"})
         whole = f"CAST({day} AS INTEGER)"
         micro = self.dialect.float(86_400e6)
         weekday = " ".join(
@@ -284,7 +302,7 @@ class CellReader:
             "days": f"({number(day)} * {micro} + {sec} * {self.dialect.float(1e6)}) / {micro}",
             # 2020-01-01 was a Wednesday, the place 2; days before it are negative
             "weekday": f"CASE (({whole} % 7) + 9) % 7 {weekday} END",
-            "month": number(self.reads.whole.format(f"SUBSTR({iso}, 6, 2)")),
+            "month": number(self.reads.month.format(day)),
             "hour": number(f"FLOOR({sec} / {self.dialect.float(3600.0)})"),
         }
         parts = zip(self.column.parts, self.column.made, strict=True)

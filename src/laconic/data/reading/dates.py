@@ -1,8 +1,8 @@
 """Dates, times of day and durations as people write them.
 
 All are whole microseconds, of a date those since 1970-01-01, so that a text and the same moment
-in a typed column are the same number. Offsets from UTC are left aside: the time is the one on the
-wall.
+in a typed column are the same number. A moment with an offset from UTC is told in UTC, as databases
+and frames keep it; a time of day without a date stays the one on the wall.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ AT = ("at", "à", "um", "om", "alle")
 """Words between a date and a time."""
 _TIME = (
     r"(?P<h>[0-9]{1,2})(?::|\s?[Hh]\s?)(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2}(?:[.,][0-9]+)?))?"
-    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?:\s*(?:Z|UTC|GMT)|\s*[+-][0-9]{2}:?(?:[0-9]{2})?)?"
+    r"\s*(?P<half>[AaPp]\.?[Mm]\.?)?(?:\s*(?:Z|UTC|GMT)|\s*(?P<off>[+-][0-9]{2}:?(?:[0-9]{2})?))?"
 )
 _THEN = rf"(?:(?:[T\s]|,\s)\s*(?:(?:{'|'.join(AT)})\s)?{_TIME})?"
 _NAME = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -109,6 +109,8 @@ def date_texts(text: str) -> tuple[tuple[str, int], ...]:
     [('dmy', 19754.0), ('mdy', 19724.0)]
     >>> [(order, moment / DAY) for order, moment in date_texts("31.01.24 6:00 PM")]
     [('dmy', 19753.75)]
+    >>> date_texts("2024-01-31T23:30:00-05:00") == date_texts("2024-02-01 04:30Z")
+    True
     >>> date_texts("5 apples")
     ()
     """
@@ -116,7 +118,7 @@ def date_texts(text: str) -> tuple[tuple[str, int], ...]:
     numeric = _NUMERIC.fullmatch(text)
     if numeric:
         a, b, c = numeric["a"], numeric["b"], numeric["c"]
-        time = _time_of(numeric)
+        time = _time_in_utc(numeric)
         if len(a) == 4 and len(c) <= 2:
             found = [("ymd", _days(a, b, c, time))]
         elif len(a) <= 2 and len(c) in (2, 4):
@@ -129,7 +131,7 @@ def date_texts(text: str) -> tuple[tuple[str, int], ...]:
     named = next(filter(None, (form.fullmatch(_with_colons(text)) for form in forms)), None)
     if named:
         month = str(MONTHS[named["name"].lower()])
-        found = [("name", _days(named["year"], month, named["day"], _time_of(named)))]
+        found = [("name", _days(named["year"], month, named["day"], _time_in_utc(named)))]
     if not found:
         found = [("month", _month(text)), ("compact", _compact(text))]
     return tuple((order, value) for order, value in found if value is not None)
@@ -161,6 +163,15 @@ def _time_of(found: re.Match[str]) -> int | None:
     if hour > 23 or minute > 59 or second >= 61:
         return None
     return (3_600 * hour + 60 * minute) * SECOND + round(second * SECOND)
+
+
+def _time_in_utc(found: re.Match[str]) -> int | None:
+    """Since midnight of the date that is written; before it or after its end where UTC is."""
+    time, offset = _time_of(found), (found["off"] or "").replace(":", "")
+    if time is None or not offset:
+        return time
+    ahead = (3_600 * int(offset[1:3]) + 60 * int(offset[3:] or 0)) * SECOND
+    return time + ahead if offset[0] == "-" else time - ahead
 
 
 def _month(text: str) -> int | None:

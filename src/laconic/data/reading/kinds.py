@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -52,6 +53,7 @@ _FIRST = {
     "name-dmy": "the day first, in part months by name",
     "name-mdy": "the month first, in part months by name",
 }  # fmt: skip
+_OFFSET = re.compile(r":[0-9]{2}(?:[.,][0-9]+)?\s*[+-](?!00:?(?:00)?$)[0-9]{2}:?(?:[0-9]{2})?$")
 _USUAL = (np.datetime64("1900-01-02"), np.datetime64("2100-01-01"))
 """Dates beyond stand for something else, "never" or "not known": they are told."""
 
@@ -360,6 +362,7 @@ def dates(name: str, evidence: Evidence, order: str, odd: Odd) -> ColumnReading:
     kind: Kind = "date-time" if calendar.timed else "date"
     both = ", in part the year first" if len(own) > 1 and "ymd" in evidence.calendars else ""
     said = kind + (f", {_FIRST[order]}" if order in _FIRST else "") + both
+    said += ", in UTC" if _has_offsets(evidence) else ""
     said += _far_dates(calendar)
     other = {"dmy": "mdy", "mdy": "dmy", "short-ymd": "dmy"}.get(order.removeprefix("name-"))
     if other and _n_order(evidence, order.removeprefix("name-")) == _n_order(evidence, other):
@@ -373,6 +376,12 @@ def dates(name: str, evidence: Evidence, order: str, odd: Odd) -> ColumnReading:
         parts=date_parts(calendar, order),
         missing=tuple(sorted(odd.texts)),
     )
+
+
+def _has_offsets(evidence: Evidence) -> bool:
+    """Whether some of the moments have an offset from UTC that is not zero."""
+    own = (texts.kept for sort, texts in evidence.sorts.items() if sort.orders)
+    return any(_OFFSET.search(text) for kept in own for text in kept)
 
 
 def _far_dates(calendar: Calendar) -> str:

@@ -76,7 +76,7 @@ def _of_series(series: nw.Series[Any], name: str) -> RawColumn:
         values = series.cast(nw.Float64).to_numpy()
         return _numbers(values, name, truth=dtype == nw.Boolean)
     if dtype in (nw.Date, nw.Datetime, nw.Duration):
-        return _moments(_wall_clock(series).to_numpy())
+        return _moments(_in_utc(series).to_numpy())
     if dtype in (nw.Categorical, nw.Enum):
         return _of_categories(series)
     if dtype == nw.String:
@@ -84,12 +84,12 @@ def _of_series(series: nw.Series[Any], name: str) -> RawColumn:
     return _of_objects(series.to_list(), name)
 
 
-def _wall_clock(series: nw.Series[Any]) -> nw.Series[Any]:
-    """Moments without their zone, as a clock on the wall shows them."""
+def _in_utc(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Moments with a zone in UTC; those without one as they are."""
     if series.dtype == nw.Date:
         return series.cast(nw.Datetime("us"))
     if series.dtype == nw.Datetime and getattr(series.dtype, "time_zone", None) is not None:
-        return series.dt.replace_time_zone(None)
+        return series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     return series
 
 
@@ -168,7 +168,7 @@ def _microseconds(cell: Any) -> int:
     if isinstance(cell, datetime.time):
         cell = datetime.datetime.combine(datetime.date(1970, 1, 1), cell.replace(tzinfo=None))
     elif isinstance(cell, datetime.datetime):
-        cell = cell.replace(tzinfo=None)
+        cell = cell if cell.tzinfo is None else cell.astimezone(datetime.UTC).replace(tzinfo=None)
     span = isinstance(cell, datetime.timedelta | np.timedelta64)
     unit = "timedelta64[us]" if span else "datetime64[us]"
     return int(np.array(cell).astype(unit).astype(np.int64))
