@@ -101,6 +101,15 @@ def test_kernel_models_explain_their_columns_also_from_a_file(tmp_path):
     assert np.asarray(again).tobytes() == np.asarray(why).tobytes()
 
 
+def test_few_rows_need_no_landmarks():
+    """A budget tries every candidate on 125 rows first: fewer than its landmarks."""
+    X, y = rows(2)
+    few = RankKernelClassifier(landmarks=500).fit(X, y)
+    np.testing.assert_array_equal(
+        few.predict_proba(X), RankKernelClassifier().fit(X, y).predict_proba(X)
+    )
+
+
 def test_files_that_do_not_fit_their_columns_are_refused():
     X, y = rows(2)
     form = MODELS["clipped"].fit(X, y).kernel_form_

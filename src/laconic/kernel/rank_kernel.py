@@ -133,7 +133,8 @@ class RankKernelClassifier(TableClassifier):
     gamma : {"scale", "auto"} or float, default="scale"
         Of the gaussian kernel, as in :class:`GrayZoneKernelClassifier`.
     landmarks : int, default=None
-        Number of landmarks instead of all rows, for large tables.
+        Number of landmarks instead of all rows, for large tables; no more rows than that are all
+        taken.
     tol : float, default=1e-5
         Relative duality gap at which the optimiser stops.
     random_state : int, RandomState or None, default=None
@@ -191,11 +192,12 @@ class RankKernelClassifier(TableClassifier):
         rows = self._read_training(X, y, sample_weight)
         maps = learn_maps(rows.table, rows.weight)
         features = np.ascontiguousarray(np.hstack([m.contribution(rows.table) for m in maps]))
+        enough = self.landmarks is None or self.landmarks >= rows.table.n_rows
         inner = GrayZoneKernelClassifier(
             gamma=self.gamma,
             zone=self.zone,
             C=self.C,
-            landmarks=self.landmarks,
+            landmarks=None if enough else self.landmarks,
             tol=self.tol,
             random_state=self.random_state,
         ).fit(features, self.classes_[rows.y], rows.weight)
