@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from laconic import DecisionClassifier, LaconicClassifier, PlainLogisticRegression
-from laconic.core.folds import _one_a_group, judging_rows
+from laconic.core.folds import judging_rows, one_a_group
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Schema
 from laconic.decide.threshold import guaranteed_threshold
@@ -73,7 +73,7 @@ def test_of_a_group_one_row_judges():
         rng = np.random.default_rng(seed)
         size = rng.integers(1, 12, 200)
         group, score = np.repeat(np.arange(200), size), np.repeat(rng.permutation(levels), size)
-        own = _one_a_group(group, np.flatnonzero(rng.random(len(group)) < 0.5), rng)
+        own = one_a_group(group, np.flatnonzero(rng.random(len(group)) < 0.5), rng)
         assert len(np.unique(group[own])) == len(own)
         found = guaranteed_threshold(
             score[own], np.ones(len(own)), "recall>=0.7", costs={"fp": 3, "fn": 1}, confidence=0.9
@@ -86,7 +86,7 @@ def test_large_groups_judge_as_often_as_their_rows():
     """A row of a large group is as likely to judge as one of a small group."""
     group = np.concatenate([np.repeat(np.arange(100), 6), np.arange(100, 700)])
     draw = np.random.default_rng(0)
-    judges = [_one_a_group(group, np.arange(1200), draw) for _ in range(100)]
+    judges = [one_a_group(group, np.arange(1200), draw) for _ in range(100)]
     assert (group[np.concatenate(judges)] < 100).mean() == pytest.approx(0.5, abs=0.03)
 
 

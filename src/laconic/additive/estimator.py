@@ -26,10 +26,10 @@ from laconic.additive.fit import (
 from laconic.additive.scan import read_encoded, read_sample
 from laconic.core.contract import Accepts, Interval, StrOptions, fit_context
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, expected_costs
-from laconic.core.folds import folds_of
+from laconic.core.folds import folds_of, pairs_apart
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.losses import TruncatedLogistic
-from laconic.data.row_keys import pairs_of_keys, seed_of
+from laconic.data.row_keys import seed_of
 from laconic.data.tables.axes import KnotRule
 from laconic.data.tables.columns import Table, forbidden_pairs, shown
 
@@ -242,7 +242,8 @@ class SparseAdditiveClassifier(FormPrediction):
             rows = read_encoded(training, len(self.classes_), rule, seed)
         folds: list[Ints] = []
         if self.group_penalty == "cv" and isinstance(self.cv, Integral):
-            folds = [test for _, test in pairs_of_keys(rows.keys, rows.y, int(self.cv))]
+            pairs = pairs_apart(rows.keys, rows.y, int(self.cv), seed, **rows.beside)
+            folds = [test for _, test in pairs]
         elif self.group_penalty == "cv":
             given = folds_of(self.cv, training, len(np.asarray(y)), seed)
             places = [np.sort(rows.place[test]) for _, test in given]

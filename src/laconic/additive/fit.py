@@ -11,12 +11,13 @@ order; sorted, the same table gives the same model whatever order its rows and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.additive import tuning
@@ -69,6 +70,8 @@ class EncodedTraining:
     all_rows: AllRows | None = None
     keeps_rows: bool = True
     """Whether results for every row that came may be kept in this process."""
+    beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Groups and times of the rows of a scan that names their columns."""
 
     @cached_property
     def place(self) -> Ints:

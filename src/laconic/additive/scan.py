@@ -9,6 +9,7 @@ whoever owns their block, in memory as in a scan.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from laconic.additive.large.passes import bands, encoded_block, unbanded
 from laconic.additive.terms import slot_grams
 from laconic.core.contract import ScannedTraining, Training
 from laconic.data.row_draws import CopyDraw, PossibleRows, copy_keys
-from laconic.data.row_keys import LeastRows, row_keys
+from laconic.data.row_keys import LeastRows, mixed, row_keys
 from laconic.data.source import Block, Recoded, Recoding, Source
 from laconic.data.tables.axes import (
     Axis,
@@ -53,10 +54,12 @@ def read_encoded(
 
     def of_block(block: Block) -> tuple[Any, ...]:
         part = encode(block.X[:, columns], axes)
-        return part, row_keys(block.X, seed, column_keys), block.y, block.weight
+        own = row_keys(block.X, seed, column_keys), block.y, block.weight
+        return part, *own, dict(block.beside)
 
-    start = 0
-    for part, own_keys, own_y, own_weight in rows.source.map(of_block):
+    start, beside = 0, []
+    for part, own_keys, own_y, own_weight, own_beside in rows.source.map(of_block):
+        beside.append(own_beside)
         here = slice(start, start + part.n_rows)
         index[:, here] = part.index
         keys[here], y[here], weight[here] = own_keys, own_y, own_weight
@@ -72,7 +75,9 @@ def read_encoded(
         stacked[k] = fractions.pop(j)
     names = tuple(rows.table.names[j] for j in columns)
     encoded = EncodedRows(axes, index, stacked, place)
-    return in_order(names, columns, keys, y, weight, encoded)
+    found = in_order(names, columns, keys, y, weight, encoded)
+    joined = {name: np.concatenate([own[name] for own in beside]) for name in beside[0]}
+    return replace(found, beside={name: own[found.rows] for name, own in joined.items()})
 
 
 def read_sample(
@@ -93,6 +98,7 @@ def read_sample(
     counted = None if isinstance(rows, Training) else row_key
     classes, tally, *products = source.sum(_FirstPass(recoding, n_classes, counted, draw))
     names = tuple(table.names[j] for j in columns)
+    beside: dict[str, NDArray[Any]] = {}
     if isinstance(rows, Training):
         own = row_keys(table, seed, keys)
         places = draw.places(copy_keys(own, rows.y, rows.weight))
@@ -100,8 +106,9 @@ def read_sample(
         found = own[places], rows.y[places], rows.weight[places], encoded
     else:
         parts = source.sum(_PossibleOfBlock(recoding, row_key, draw, tally))
-        own, y, own_weight, *cells = PossibleRows.joined(parts).drawn(draw)
-        found = own, y, own_weight, _with_fractions(axes, *cells)
+        own, y, own_weight, index, fraction, *more = PossibleRows.joined(parts).drawn(draw)
+        found = own, y, own_weight, _with_fractions(axes, index, fraction)
+        beside = dict(zip(getattr(source, "apart", ()), more, strict=True))
         places = np.arange(len(own))
     sample = in_order(names, columns, *found)
     grams = tuple(unbanded(lines, 0) for lines in products)
@@ -112,6 +119,7 @@ def read_sample(
         n_given=rows.n_rows,
         all_rows=whole,
         keeps_rows=rows.in_memory,
+        beside={name: own[sample.rows] for name, own in beside.items()},
     )
 
 
@@ -138,13 +146,22 @@ class _Encoding:
 
 @dataclass(frozen=True)
 class _RowKeys:
-    """Keys of the rows of a block; ``columns`` are those of its columns."""
+    """Keys of the rows of a block, and groups and times; ``columns`` are keys too."""
 
     columns: Keys
     seed: int
 
-    def __call__(self, block: Block) -> Keys:
-        return row_keys(block.X, self.seed, self.columns)
+    def __call__(self, block: Block) -> tuple[NDArray[Any], ...]:
+        return row_keys(block.X, self.seed, self.columns), *block.beside.values()
+
+
+def _copy_keys(own: Block, keys: Keys, beside: Sequence[NDArray[Any]]) -> Keys:
+    """Rows of another group or time are no copies."""
+    assert own.y is not None
+    assert own.weight is not None
+    for more in beside:
+        keys = mixed(keys ^ mixed(more.view(np.uint64)))
+    return copy_keys(keys, own.y, own.weight)
 
 
 @dataclass(frozen=True)
@@ -164,8 +181,8 @@ class _FirstPass:
         assert own.weight is not None
         tally: Ints = np.zeros(0, dtype=np.int64)
         if self.row_key is not None:
-            keys = self.row_key.block(block).X
-            tally = self.draw.tally(copy_keys(keys, own.y, own.weight))
+            keys, *beside = self.row_key.block(block).X
+            tally = self.draw.tally(_copy_keys(own, keys, beside))
         grams = slot_grams(encoded_block(own, encoding.axes), own.weight)
         classes = np.bincount(own.y, own.weight, self.n_classes)
         return classes, tally, *(bands(gram, 0) for gram in grams)
@@ -181,18 +198,20 @@ class _PossibleOfBlock:
     tally: Ints
 
     def __call__(self, block: Block) -> list[PossibleRows]:
-        own, keys = self.recoding.block(block), self.row_key.block(block).X
+        own = self.recoding.block(block)
+        keys, *beside = self.row_key.block(block).X
         # the keys have served: what a block keeps of them is replaced by nothing
         block.memo.recall(self.row_key.name, "served", tuple)
         assert own.y is not None
         assert own.weight is not None
-        copies = copy_keys(keys, own.y, own.weight)
+        copies = _copy_keys(own, keys, beside)
         rows = np.flatnonzero(self.draw.possible(copies, self.tally))
         index, line, place = own.X
         fraction = np.zeros((len(index), len(rows)), dtype=np.float32)
         there = place >= 0
         fraction[there] = line.reshape(-1, index.shape[1])[place[there]][:, rows]
-        held = keys[rows], own.y[rows], own.weight[rows], index[:, rows], fraction
+        more = (part[rows] for part in beside)
+        held = keys[rows], own.y[rows], own.weight[rows], index[:, rows], fraction, *more
         return [PossibleRows.of(copies[rows], held)]
 
 

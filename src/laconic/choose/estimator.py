@@ -38,7 +38,7 @@ from laconic.core.contract import (
 from laconic.core.decisions import class_prior, cost_matrix, positive_class
 from laconic.core.drawing import frame_of
 from laconic.core.explanation import Explanation
-from laconic.core.folds import folds_of, judging_rows, keys_of
+from laconic.core.folds import folds_of, judges_of_groups, judging_rows, keys_of
 from laconic.core.progress import report_step
 from laconic.data.reading.reading import Reading
 from laconic.data.row_keys import seed_of
@@ -321,7 +321,8 @@ class LaconicClassifier(TableClassifier):
                 self._fit(rows, budget)
             elif groups is not None or time is not None or costs is not None:
                 raise ValueError(
-                    "groups, time and costs are for rows in memory; sample the scan first."
+                    "groups and times of a scan are named, scan(group=, time=), and costs by row "
+                    "are for rows in memory."
                 )
             else:
                 judges, X = self._hold_out_of_scan(X)
@@ -356,8 +357,9 @@ class LaconicClassifier(TableClassifier):
         condition = replace(self._condition(training), train_prior=shares / shares.sum())
         offered = candidates_for_scans(self.candidates, self._auto(condition, seed, len(sample)))
         offered = self._known().imposed(offered)
-        folds = folds_of(self.cv, training, len(sample), seed)
-        rows = Rows(training, sample.table, True, self.classes_, folds)
+        folds = folds_of(self.cv, training, len(sample), seed, **sample.beside)
+        apart = bool(sample.beside) or not isinstance(self.cv, Integral)
+        rows = Rows(training, sample.table, True, self.classes_, folds, apart, **sample.beside)
         race = self._race(rows, condition, budget)
         # the sample stands for all rows, and knows no more than its own
         known = sample.weight.sum() / (sample.weight**2).sum()
@@ -422,13 +424,17 @@ class LaconicClassifier(TableClassifier):
         y = read_labels(held[scanned.target], scanned.target)
         weight = scanned.weights_of(held)
         known = np.isin(y, self.classes_) & (weight > 0)
-        codes = np.searchsorted(self.classes_, y[known])
-        wanted = self._wanted()
-        mix = wanted.mix_of_weights(codes, weight[known])
+        wanted, groups = self._wanted(), scanned.groups_of(held)
+        mix = wanted.mix_of_weights(np.searchsorted(self.classes_, y[known]), weight[known])
+        places = np.flatnonzero(known)
+        if groups is not None:  # one of each, as in memory: rows of a group are not independent
+            draw = np.random.default_rng(seed_of(self.random_state))
+            places = judges_of_groups(groups, places, y, wanted.within_classes, draw)
+        codes = np.searchsorted(self.classes_, y[places])
         counts = np.bincount(codes, minlength=len(self.classes_))
         wanted.refuse_too_few(counts, "held out are", another_mix=self._moves or mix is not None)
         X = held.select(*scanned.columns).to_native()
-        return Judges(take_rows(X, np.flatnonzero(known)), y[known], mix, len(codes)), rest
+        return Judges(take_rows(X, places), y[places], mix, int(known.sum())), rest
 
     def _that_can_promise(self, offered: list[Candidate]) -> list[Candidate]:
         """Rules that decide by themselves have no threshold to move."""

@@ -134,6 +134,11 @@ GroupOption = Annotated[
     typer.Option("--group", help="Column whose rows belong together (a patient): they are held "
                  "out together. Default: a column called an id that repeats."),
 ]  # fmt: skip
+TimeOption = Annotated[
+    str | None,
+    typer.Option("--time", help="Column of dates or numbers: the last rows are held out, and folds "
+                 "judge what comes later."),
+]  # fmt: skip
 NoGroupOption = Annotated[
     bool, typer.Option("--no-group", help="Hold out rows one by one, whatever ids repeat.")
 ]
@@ -256,6 +261,7 @@ def fit(
     forbid: ForbidOption = None,
     group: GroupOption = None,
     no_group: NoGroupOption = False,
+    time: TimeOption = None,
     cost_column: CostColumnOption = None,
     scenario: ScenarioOption = None,
     champion: ChampionOption = None,
@@ -287,13 +293,12 @@ def fit(
         scenarios=read_scenarios(scenario),
     )  # fmt: skip
     columns = read_cost_columns(cost_column)
-    beside = Beside(weight, "" if no_group else group, columns, champion, champion_column)
+    beside = Beside(weight, "" if no_group else group, time, columns, champion, champion_column)
     title = title_of(target, data, language)
     if cluster is not None or scan or names_many(data):
         refuse_for_scans(
             {
                 "--drop-missing-target": drop_missing_target,
-                "--group": group,
                 "--cost-column": columns,
                 "--scenario": scenario,
                 "--champion": champion,
@@ -307,10 +312,17 @@ def fit(
             if not as_json:
                 print_notes(console(), notes)
 
+        def grouped(name: str) -> None:
+            notes.append(
+                f"rows with the same {name!r} are held out together; --no-group changes it"
+            )
+            if not as_json:
+                print_notes(console(), notes[-1:])
+
         def job() -> "JobResult":
             return run_scan_job(
-                data, target, options, text, asked, weight=weight, cluster=cluster, out=out,
-                title=title, on_read=told,
+                data, target, options, text, asked, beside=beside, cluster=cluster, out=out,
+                title=title, on_read=told, on_group=grouped,
             )  # fmt: skip
 
         _print_result(job, options, notes, as_json=as_json)

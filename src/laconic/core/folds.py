@@ -39,12 +39,8 @@ def folds_of(
     what came before the rows it holds out. A splitter splits the rows that count; pairs of indices
     refer to the ``n_given`` rows passed to ``fit``; both are refused where they would leak.
     """
-    if isinstance(cv, Integral) and time is not None:
-        pairs = pairs_in_time(time, int(cv))
-    elif isinstance(cv, Integral) and groups is not None:
-        pairs = pairs_of_groups(groups, rows.y, int(cv), seed)
-    elif isinstance(cv, Integral):
-        return pairs_of_keys(keys_of(rows, seed), rows.y, int(cv))
+    if isinstance(cv, Integral):
+        pairs = pairs_apart(keys_of(rows, seed), rows.y, int(cv), seed, groups, time)
     elif hasattr(cv, "split"):
         from sklearn.model_selection import check_cv
 
@@ -57,6 +53,22 @@ def folds_of(
         pairs = [_counted(pair, rows, n_given) for pair in cv]
     refuse_leaks(pairs, groups, time)
     return pairs
+
+
+def pairs_apart(
+    keys: Keys,
+    y: Ints,
+    n_folds: int,
+    seed: int,
+    groups: NDArray[Any] | None = None,
+    time: NDArray[Any] | None = None,
+) -> Pairs:
+    """Folds in time where times are given, else by group, else by the keys of the rows."""
+    if time is not None:
+        return pairs_in_time(time, n_folds)
+    if groups is not None:
+        return pairs_of_groups(groups, y, n_folds, seed)
+    return pairs_of_keys(keys, y, n_folds)
 
 
 def keys_of(rows: Training, seed: int) -> Keys:
@@ -216,9 +228,8 @@ def judging_rows(
         if groups is None:
             return train, held
         told = np.unique(groups, return_inverse=True)[1]
-        kinds = [held[y[held] == k] for k in np.unique(y)] if within_classes else [held]
-        ordered = [own[np.lexsort((y[own], keys[own], told[own]))] for own in kinds if len(own)]
-        return train, np.sort(np.concatenate([_one_a_group(told, own, draw) for own in ordered]))
+        held = held[np.lexsort((y[held], keys[held], told[held]))]
+        return train, judges_of_groups(told, held, y, within_classes, draw)
     alike = copies_of(keys, y)
     order = np.lexsort((y, keys))
     if alike is not None:
@@ -235,7 +246,15 @@ def judging_rows(
     return np.flatnonzero(~np.isin(own, own[chosen])), chosen
 
 
-def _one_a_group(groups: Ints, rows: Ints, draw: np.random.Generator) -> Ints:
+def judges_of_groups(
+    groups: Ints, held: Ints, y: NDArray[Any], within_classes: bool, draw: np.random.Generator
+) -> Ints:
+    """Of the rows held out at most one of each group, or of each group and class."""
+    kinds = [held[y[held] == k] for k in np.unique(y[held])] if within_classes else [held]
+    return np.sort(np.concatenate([one_a_group(groups, own, draw) for own in kinds]))
+
+
+def one_a_group(groups: Ints, rows: Ints, draw: np.random.Generator) -> Ints:
     """At most one of the ``rows`` of each group, each row with the same probability.
 
     A group is kept with a probability that grows with its size, the largest one for certain.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -101,6 +101,8 @@ class Block:
     y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
     memo: Memo = field(default_factory=HeldMemo, repr=False, compare=False)
+    beside: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False, compare=False)
+    """Keys of groups and times of the rows, where they are known."""
 
     @property
     def rows(self) -> slice:
@@ -119,13 +121,18 @@ class LateBlock(Block):
         start: int,
         stop: int,
         read: Callable[[], tuple[Any, Any, Any]],
+        read_beside: Callable[[], Mapping[str, NDArray[Any]]],
         memo: Memo,
     ) -> None:
         for name, value in (("index", index), ("start", start), ("stop", stop), ("memo", memo)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "_read", read)
+        object.__setattr__(self, "_read_beside", read_beside)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "beside":
+            object.__setattr__(self, name, self._read_beside())
+            return self.beside
         if name not in ("X", "y", "weight"):
             raise AttributeError(name)
         for part, value in zip(("X", "y", "weight"), self._read(), strict=True):

@@ -113,6 +113,12 @@ def condensed(table: NumericTable, most: int) -> NumericTable:
     return NumericTable(table.values[last], weights, table.missing, pooled=True)
 
 
+def value_pile(x: Floats, most: int) -> _Pile:
+    """Rows by value; piles add up, and ``table()`` of a sum is the table of all."""
+    y = np.zeros(len(x), dtype=np.int64)
+    return _Pile([_block_table(x, y, np.ones(len(x)), 1)], most)
+
+
 def numeric_table(source: Source, column: int, n_classes: int) -> NumericTable:
     """One pass over a numeric column (NaN = missing): every distinct value."""
 

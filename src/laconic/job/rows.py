@@ -18,6 +18,7 @@ from laconic.data.reading.names import DISTINCT_SHARE
 from laconic.data.reading.raw import raw_column
 from laconic.data.reading.reading import Reading, gather, read_column
 from laconic.data.reading.words import PERCENT
+from laconic.data.scan.apart import TimeColumn
 from laconic.data.tables.columns import Table, shown
 from laconic.data.tables.files import Labelled, as_native, read_frame, refuse_unknown, split_target
 from laconic.data.tables.text import TextFormat
@@ -37,6 +38,7 @@ class JobRows:
     look: Look | None = None
     n_dropped: int = 0
     groups: NDArray[Any] | None = None
+    time: Floats | None = None
     grouped_by: str = ""
     row_costs: RowCosts | None = None
     row_costs_values: Mapping[str, Floats] = field(default_factory=dict)
@@ -66,12 +68,14 @@ class Beside:
     """Columns and models with another use than to learn from.
 
     ``group``: rows with the same entry are held out together; None lets a column called an id that
-    repeats decide, "" groups nothing. ``costs``: columns by "fp" and "fn". The champion is a model
+    repeats decide, "" groups nothing. ``time``: the last rows are held out, and folds judge what
+    comes later. ``costs``: columns by "fp" and "fn". The champion is a model
     file, or a column of probabilities of the positive class.
     """
 
     weight: str | None = None
     group: str | None = None
+    time: str | None = None
     costs: Mapping[str, str] = field(default_factory=dict)
     champion: Path | None = None
     champion_column: str | None = None
@@ -96,7 +100,8 @@ def read_rows(
     frame = read_frame(data, text, doubts=True, needs=target)
     rows = split_target(frame, target, weight=beside.weight, drop_missing=drop_missing)
     names = list(rows.X) if isinstance(rows.X, dict) else list(rows.X.columns)
-    for name in (*beside.not_learned, *beside.costs.values()):
+    named = () if beside.time is None else (beside.time,)
+    for name in (*beside.not_learned, *beside.costs.values(), *named):
         refuse_unknown(name, names)
     more = tuple(name for name in beside.not_learned if name not in asked.drop)
     found = look_at(rows, replace(asked, drop=(*asked.drop, *more)))
@@ -106,16 +111,22 @@ def read_rows(
         cells = {name: as_native(rows.X[name]) for name in beside.costs.values()}
         costs = RowCosts.learn(beside.costs, cells, found.reading)
         own = replace(own, row_costs=costs, row_costs_values=costs.values(cells))
-    group = _repeated_id(found) if beside.group is None else beside.group
+    if beside.time is not None:
+        column = next(c for c in found.reading.columns if c.name == beside.time)
+        times = TimeColumn(beside.time, column).values(as_native(rows.X[beside.time]))
+        own = replace(own, time=times)
+    group = beside.group
+    if group is None and beside.time is None:  # rows in time are not kept in groups beside
+        group = repeated_id(found.reading, found.evidence)
     if group:
         own = replace(own, groups=_group_codes(rows.X[group], group), grouped_by=group)
     return replace(own, champion=_champion(beside, rows, positive))
 
 
-def _repeated_id(found: Look) -> str | None:
+def repeated_id(reading: Reading, evidence: Mapping[str, Any]) -> str | None:
     """The first column called an id whose values come again and again."""
-    for column in found.reading.columns:
-        own = found.evidence[column.name]
+    for column in reading.columns:
+        own = evidence[column.name]
         if column.kind == "id" and own.n_distinct < DISTINCT_SHARE * own.n_filled:
             return column.name
     return None

@@ -20,6 +20,7 @@ from laconic.data.scan.survey import read_labels
 from laconic.data.tables.text import TextFormat
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.reference import reference_of
+from laconic.job.rows import Beside, repeated_id
 from laconic.job.table import (
     TEST_SHARE,
     JobOptions,
@@ -44,18 +45,24 @@ def run_scan_job(
     text: TextFormat,
     asked: Asked,
     *,
-    weight: str | None = None,
+    beside: Beside,
     cluster: str | None,
     out: Path,
     title: str,
     on_read: Callable[[Reading], None] = lambda reading: None,
+    on_group: Callable[[str], None] = lambda name: None,
 ) -> JobResult:
     """Hold rows out, choose on a sample of the others, fit on all of them, measure, write."""
-    given = scan_files(data, target, text, weight=weight, cluster=cluster)
+    given = scan_files(data, target, text, beside=beside, cluster=cluster)
     with following(given):
         report_step("looking at the columns", 0.0)
-        reading = given.look(asked)
+        evidence = given.gather(asked)
+        reading = Reading.decide(evidence, asked)
         on_read(reading)
+        repeated = repeated_id(reading, evidence)
+        if beside.group is None and beside.time is None and repeated is not None:
+            given = given.grouped(repeated)
+            on_group(repeated)
         rows = given.read_by(reading)
         share = min(TEST_SHARE, MOST_TEST_ROWS / rows.n_given)
         report_step("drawing the rows held out", 0.0)
@@ -81,7 +88,7 @@ def _fit_and_write(
         PlainLogisticRegression(), costs=problem.costs, prior=problem.prior
     ).fit(sample.table, classes[sample.y], sample_weight=sample.weight)
     known = np.isin(y, classes)
-    rows = X[np.flatnonzero(known)]
+    rows, groups = X[np.flatnonzero(known)], training.groups_of(held)
     summary = summarise(
         model,
         rows,
@@ -94,6 +101,7 @@ def _fit_and_write(
         cases=options.cases,
         currency=options.currency,
         seed=options.seed,
+        clusters=None if groups is None else groups[known],
     )
     reference = reference_of(model.decision_, rows, y[known])
     return written(model, summary, problem, options, out, title, reference)
@@ -104,14 +112,17 @@ def scan_files(
     target: str | None,
     text: TextFormat,
     *,
-    weight: str | None = None,
+    beside: Beside | None = None,
     cluster: str | None = None,
 ) -> Scan:
     """The rows of files; numbers that could be thousands stay texts until all were looked at."""
+    beside = beside or Beside()
     return scan(
         data,
         target,
-        weight=weight,
+        weight=beside.weight,
+        group=beside.group or None,
+        time=beside.time,
         cluster=cluster,
         separator=text.separator,
         encoding=text.encoding,

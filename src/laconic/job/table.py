@@ -168,8 +168,8 @@ def _fit_and_report(
     X, label = rows.table, rows.label
     codes = np.unique(label, return_inverse=True)[1]
     # equal rows stay on one side: a copy of a training row tells nothing about new ones
-    keys, groups = row_keys(X, options.seed), rows.groups
-    train, test = held_out_rows(keys, codes, TEST_SHARE, groups, seed=options.seed)
+    keys, groups, time = row_keys(X, options.seed), rows.groups, rows.time
+    train, test = held_out_rows(keys, codes, TEST_SHARE, groups, time, seed=options.seed)
     _refuse_lone_classes(problem, codes[train])
     if options.scenarios and (options.guarantee or options.capacity is not None):
         raise ValueError("--scenario moves the threshold that a guarantee holds; choose one.")
@@ -178,6 +178,8 @@ def _fit_and_report(
     given = {} if by_row is None else {"costs": by_row[train]}
     if groups is not None:
         given["groups"] = groups[train]
+    if time is not None:
+        given["time"] = time[train]
     model = classifier_of(problem, options, rows.reading)
     model.fit(X[train], label[train], weight, **given)
     if rows.row_costs is not None:

@@ -6,8 +6,8 @@ lie in and whoever reads them: a plan travels to the workers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from laconic._typing import Floats, Ints
 from laconic.data.reading.evidence import Evidence
 from laconic.data.reading.reading import gather
 from laconic.data.row_keys import number_draws
+from laconic.data.scan.apart import GroupDraw, NumberDraw, TimeColumn, TimeDraw, group_keys
 from laconic.data.scan.block_cache import cache_of
 from laconic.data.scan.survey import Survey, class_codes, read_weight, survey_rows
 from laconic.data.source import RUN_BLOCKS, Block, LateBlock, Source, one_blas_thread, ordered_sum
@@ -27,25 +28,29 @@ from laconic.data.tables.columns import Schema, Table, TableReading
 
 @dataclass(frozen=True)
 class HeldRows:
-    """A share of the rows that were given, drawn by their number."""
+    """A share of the rows that were given, drawn by their number, group or time."""
 
     share: float
-    seed: int
+    draw: NumberDraw | GroupDraw | TimeDraw
     after: float = 0.0
     """Rows drawn below are held out already, for something else."""
 
-    def among(self, start: int, stop: int) -> NDArray[np.bool_]:
-        drawn = number_draws(start, stop, self.seed)
+    def among(self, frame: nw.DataFrame[Any], start: int) -> NDArray[np.bool_]:
+        drawn = self.draw.of(frame, start)
         return np.asarray((drawn >= self.after) & (drawn < self.share))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows in memory: their table, class codes, and weights that stand for the whole."""
+    """Rows in memory: their table, class codes, and weights that stand for the whole.
+
+    ``beside`` holds a key of the group and the time of each row, where the scan names their column.
+    """
 
     table: Table
     y: Ints
     weight: Floats
+    beside: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -69,21 +74,23 @@ def draw_sample(source: Source, empty: Table, n_classes: int, n_rows: int, seed:
     with np.errstate(divide="ignore"):
         rates = np.minimum(1.0, np.maximum(n_rows / counts.sum(), floor / counts))
 
-    def one(block: Block) -> tuple[list[NDArray[Any]], Ints, Floats]:
+    def one(block: Block) -> tuple[list[NDArray[Any]], Ints, Floats, dict[str, NDArray[Any]]]:
         assert block.y is not None
         assert block.weight is not None
         drawn = number_draws(block.start, block.stop, seed) < rates[block.y]
         rows = np.flatnonzero(drawn)
         table, y = block.X[rows], block.y[rows]
         cells = [table.column(j) for j in range(len(table.names))]
-        return cells, y, block.weight[rows] / rates[y]
+        beside = {name: own[rows] for name, own in block.beside.items()}
+        return cells, y, block.weight[rows] / rates[y], beside
 
     parts = list(source.map(one))
     y = np.concatenate([part[1] for part in parts])
     weight = np.concatenate([part[2] for part in parts])
     weight *= total * len(y) / (counts.sum() * weight.sum())
     columns = [np.concatenate([part[0][j] for part in parts]) for j in range(len(empty.names))]
-    return Sample(Table(empty.names, empty.kinds, empty.categories, columns), y, weight)
+    beside = {name: np.concatenate([part[3][name] for part in parts]) for name in parts[0][3]}
+    return Sample(Table(empty.names, empty.kinds, empty.categories, columns), y, weight, beside)
 
 
 class Rows(Protocol):
@@ -135,6 +142,19 @@ class Plan:
     """Rows that are kept out of every pass, as if their weight were zero."""
     reading: TableReading | None = None
     """How the columns are read before any pass; ``schema`` is then that of what comes out."""
+    group: str | None = None
+    """Rows with the same entry of this column belong together."""
+    time: TimeColumn | None = None
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Columns that every reading of rows takes beside the features."""
+        held = () if self.held is None else self.held.draw.columns
+        named = (self.target, self.weight, *held)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def with_roles(self, columns: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys([*columns, *self.roles]))
 
     @property
     def n_blocks(self) -> int:
@@ -151,18 +171,36 @@ class Plan:
 
     def survey(self, run: int) -> Survey:
         start, stop = self.span(run)
-        names = [*self.features, *(n for n in (self.target, self.weight) if n is not None)]
-        frame = nw.from_native(self.rows.read(start, stop, names), eager_only=True)
-        weights = self._weights(frame, start, stop)
+        read = self.rows.read(start, stop, self.with_roles(self.features))
+        frame = nw.from_native(read, eager_only=True)
+        weights = self._weights(frame, start)
         return survey_rows(
             frame, weights, self.features, self.target, self.block_rows, self.reading
         )
 
-    def _weights(self, frame: nw.DataFrame[Any], start: int, stop: int) -> NDArray[np.float64]:
+    def _weights(self, frame: nw.DataFrame[Any], start: int) -> NDArray[np.float64]:
         weights = read_weight(frame, self.weight)
         if self.held is not None:
-            weights[self.held.among(start, stop)] = 0.0
+            weights[self.held.among(frame, start)] = 0.0
         return weights
+
+    def read_beside(self, run: int) -> dict[str, NDArray[Any]]:
+        """Keys of groups and times of the rows of a run that count."""
+        own = {} if self.group is None else {"groups": self.group}
+        if self.time is not None:
+            own["time"] = self.time.name
+        if not own:
+            return {}
+        start, stop = self.span(run)
+        read = self.rows.read(start, stop, self.with_roles(tuple(own.values())))
+        frame = nw.from_native(read, eager_only=True)
+        kept = self._weights(frame, start) > 0
+        found: dict[str, NDArray[Any]] = {}
+        if self.group is not None:
+            found["groups"] = group_keys(frame[self.group], start)[kept]
+        if self.time is not None:
+            found["time"] = self.time.values(frame[self.time.name])[kept]
+        return found
 
     def blocks(self, run: int, columns: Sequence[int] | None) -> Iterator[Block]:
         """The blocks of a run; their rows are read, together, when one of them is asked for."""
@@ -173,8 +211,9 @@ class Plan:
         for index in range(first, min(first + RUN_BLOCKS, self.n_blocks)):
             start, stop = self.starts[index], self.starts[index + 1]
             if stop > start:
-                read = table.reader(start - self.starts[first], stop - self.starts[first])
-                yield LateBlock(index, start, stop, read, cache.memo(index))
+                here = slice(start - self.starts[first], stop - self.starts[first])
+                reads = table.reader(here), table.reader_beside(here)
+                yield LateBlock(index, start, stop, *reads, cache.memo(index))
 
     def read_table(
         self, run: int, columns: tuple[int, ...] | None
@@ -184,12 +223,12 @@ class Plan:
         schema = self.schema if columns is None else _some(self.schema, columns)
         reading = None if self.reading is None else self.reading.only(schema.names)
         columns_read = schema.names if reading is None else reading.inputs
-        names = [*columns_read, *(n for n in (self.target, self.weight) if n is not None)]
+        names = self.with_roles(columns_read)
         if not names:
             raise ValueError("Nothing to read: no column, no target and no weight.")
         span = self.span(run)
         frame = nw.from_native(self.rows.read(*span, names), eager_only=True)
-        weight = self._weights(frame, *span)
+        weight = self._weights(frame, span[0])
         if not (weight > 0).all():
             kept = np.flatnonzero(weight)
             frame, weight = frame[kept.tolist()], weight[kept]
@@ -212,13 +251,19 @@ class _RunTable:
     def _read(self) -> tuple[Table, NDArray[np.int64] | None, NDArray[np.float64]]:
         return self._plan.read_table(self._run, self._columns)
 
-    def reader(self, start: int, stop: int) -> Callable[[], tuple[Any, Any, Any]]:
+    @cached_property
+    def _beside(self) -> dict[str, NDArray[Any]]:
+        return self._plan.read_beside(self._run)
+
+    def reader(self, rows: slice) -> Callable[[], tuple[Any, Any, Any]]:
         def read() -> tuple[Any, Any, Any]:
             table, y, weight = self._read
-            rows = slice(start, stop)
             return table[rows], None if y is None else y[rows], weight[rows]
 
         return read
+
+    def reader_beside(self, rows: slice) -> Callable[[], dict[str, NDArray[Any]]]:
+        return lambda: {name: own[rows] for name, own in self._beside.items()}
 
 
 @dataclass(frozen=True)
@@ -285,8 +330,10 @@ class HeldRun:
 
     def __call__(self, run: int) -> Any:
         span = self.plan.span(run)
-        frame = nw.from_native(self.plan.rows.read(*span, self.columns), eager_only=True)
-        return frame[np.flatnonzero(self.held.among(*span)).tolist()].to_native()
+        names = list(dict.fromkeys([*self.columns, *self.held.draw.columns]))
+        frame = nw.from_native(self.plan.rows.read(*span, names), eager_only=True)
+        rows = np.flatnonzero(self.held.among(frame, span[0]))
+        return frame.select(*self.columns)[rows.tolist()].to_native()
 
 
 def _some(schema: Schema, columns: Sequence[int]) -> Schema:

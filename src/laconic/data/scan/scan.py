@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,9 +18,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic._typing import Ints
 from laconic.data.reading.asked import Asked
 from laconic.data.reading.evidence import Evidence
 from laconic.data.reading.reading import Reading
+from laconic.data.scan.apart import GroupDraw, NumberDraw, TimeColumn, TimeDraw, group_keys
 from laconic.data.scan.block_cache import CACHE_BYTES, forget
 from laconic.data.scan.files import file_rows, find_files, spooled_rows
 from laconic.data.scan.plan import (
@@ -40,6 +42,10 @@ from laconic.data.scan.survey import Survey, read_labels, read_weight
 from laconic.data.source import BLOCK_ROWS, RUN_BLOCKS, Block, ordered_sum
 from laconic.data.tables.columns import TableReading, shown
 from laconic.data.tables.text import TextFormat
+from laconic.data.value_tables import value_pile
+
+MOST_TIMES = 2**15
+"""Different times that are kept apart when the last rows are held out."""
 
 
 class Engine(Protocol):
@@ -103,6 +109,12 @@ class Scan:
         return self._plan.target
 
     @property
+    def apart(self) -> tuple[str, ...]:
+        """What blocks hold beside their rows: "groups", "time"."""
+        known = (("groups", self._plan.group), ("time", self._plan.time))
+        return tuple(name for name, own in known if own is not None)
+
+    @property
     def reading(self) -> TableReading | None:
         """How the columns are read, after :meth:`read_by`."""
         return self._plan.reading
@@ -125,7 +137,25 @@ class Scan:
 
     def read_by(self, reading: TableReading) -> Scan:
         """The same rows, their columns read by ``reading`` before every pass."""
-        plan = replace(self._plan, reading=reading, features=reading.inputs, token=uuid.uuid4().hex)
+        time = self._plan.time
+        if time is not None and isinstance(reading, Reading):
+            known = next((own for own in reading.columns if own.name == time.name), time.reading)
+            time = replace(time, reading=known)
+        plan = replace(
+            self._plan,
+            reading=reading,
+            features=reading.inputs,
+            time=time,
+            token=uuid.uuid4().hex,
+        )
+        other = Scan(plan, self._engine)
+        other.on_run = self.on_run
+        return other
+
+    def grouped(self, name: str) -> Scan:
+        """The same rows, those with the same entry of a column together; it is no feature."""
+        features = tuple(column for column in self.columns if column != name)
+        plan = replace(self._plan, group=name, features=features, token=uuid.uuid4().hex)
         other = Scan(plan, self._engine)
         other.on_run = self.on_run
         return other
@@ -199,16 +229,19 @@ class Scan:
     def hold_out(self, share: float, seed: int = 0) -> tuple[Scan, Any]:
         """A scan of the other rows, and a frame of ``share`` of the rows: one pass.
 
-        The rows are drawn by their number, so that any worker draws the same ones. Rows that were
-        held out before stay out, and the share is one of the others.
+        The rows are drawn by their number, so that any worker draws the same ones; with
+        ``scan(group=)`` those of a group together, with ``scan(time=)`` the last ones, after one
+        more pass. Rows that were held out before stay out, and the share is one of the others.
         """
         before = self._plan.held
         if before is None:
-            held = HeldRows(share, seed)
+            held = HeldRows(share, self._draw(seed))
         else:
             reach = before.share + share * (1.0 - before.share)
-            held = HeldRows(reach, before.seed, before.share)
-        names = [*self.columns, *(n for n in (self.target, self._plan.weight) if n is not None)]
+            held = HeldRows(reach, before.draw, before.share)
+        beside = self._plan.group, None if self._plan.time is None else self._plan.time.name
+        own = self.target, self._plan.weight, *beside
+        names = dict.fromkeys([*self.columns, *(name for name in own if name is not None)])
         parts = list(self._over(HeldRun(self._plan, held, tuple(names))))
         out = replace(held, after=0.0)
         plan = replace(self._plan, held=out, token=uuid.uuid4().hex)
@@ -217,6 +250,24 @@ class Scan:
         return rest, nw.concat(
             [nw.from_native(part, eager_only=True) for part in parts]
         ).to_native()
+
+    def _draw(self, seed: int) -> NumberDraw | GroupDraw | TimeDraw:
+        """Who is held out with whom; with times one pass counts their rows."""
+        time, group = self._plan.time, self._plan.group
+        if time is not None:
+            pile = ordered_sum(self.map_given(_Times(time), [time.name]))
+            table = pile.table()
+            up_to = np.cumsum(table.weights.sum(axis=1))
+            return TimeDraw(time, table.values, 1.0 - up_to / up_to[-1])
+        return NumberDraw(seed) if group is None else GroupDraw(group, seed)
+
+    def groups_of(self, held: Any) -> Ints | None:
+        """A number for the group of each row of a frame that :meth:`hold_out` gave."""
+        name = self._plan.group
+        if name is None:
+            return None
+        keys = group_keys(nw.from_native(held, eager_only=True)[name], 0)
+        return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
     def weights_of(self, held: Any) -> NDArray[np.float64]:
         """Weights of the rows of a frame that :meth:`hold_out` gave; ones where there are none."""
@@ -230,6 +281,17 @@ class Scan:
             if self.on_run is not None:
                 self.on_run(number, done, n_runs)
             yield part
+
+
+@dataclass(frozen=True)
+class _Times:
+    """Rows of a frame by time, as tables that add up."""
+
+    time: TimeColumn
+
+    def __call__(self, frame: Any) -> Any:
+        own = self.time.values(nw.from_native(frame, eager_only=True)[self.time.name])
+        return value_pile(own, MOST_TIMES)
 
 
 def _itself(frame: Any) -> Any:
@@ -248,6 +310,8 @@ def scan(
     *,
     weight: str | None = None,
     features: Sequence[str] | None = None,
+    group: str | None = None,
+    time: str | None = None,
     cluster: Any = None,
     block_rows: int = BLOCK_ROWS,
     cache_bytes: int = CACHE_BYTES,
@@ -267,7 +331,11 @@ def scan(
     weight : str, optional
         The column of sample weights; rows of zero weight do not count.
     features : list of str, optional
-        The columns to use, all others by default.
+        The columns to use, all others by default; never the group.
+    group : str, optional
+        Rows with the same entry of this column (a patient, a customer) are held out together.
+    time : str, optional
+        A column of dates or numbers: the last rows are held out, and folds judge what comes later.
     cluster : dask.distributed.Client or str, optional
         Do the passes on the workers of this client, or of the scheduler at this address. The files
         must be readable by every worker under the same path.
@@ -303,26 +371,36 @@ def scan(
     text = TextFormat(separator, encoding)
     rows = _rows(source, RUN_BLOCKS * block_rows, text, shared=shared, doubts=doubts)
     known = rows.columns
-    for role, name in (("target", target), ("weight", weight)):
+    for role, name in (("target", target), ("weight", weight), ("group", group), ("time", time)):
         if name is not None and name not in known:
             raise ValueError(
                 f"{role}={shown(name)} is not a column of the rows, which have "
                 f"{', '.join(shown(c) for c in known[:8])}{', ...' if len(known) > 8 else ''}."
             )
-    chosen = tuple(c for c in known if c not in (target, weight))
+    chosen = tuple(c for c in known if c not in (target, weight, group))
     if features is not None:
         absent = [c for c in features if c not in chosen]
         if absent:
             raise ValueError(
                 f"features names {shown(absent[0])}, which is not a column of the rows or is the "
-                "target or the weight."
+                "target, the weight or the group."
             )
         chosen = tuple(features)
     if not chosen:
         raise ValueError("No column is left to learn from besides the target and the weight.")
     if rows.n_rows == 0:
         raise ValueError(f"{source!r} has no rows.")
-    plan = Plan(rows, chosen, target, weight, block_rows, cache_bytes, uuid.uuid4().hex)
+    plan = Plan(
+        rows,
+        chosen,
+        target,
+        weight,
+        block_rows,
+        cache_bytes,
+        uuid.uuid4().hex,
+        group=group,
+        time=None if time is None else TimeColumn(time),
+    )
     return Scan(plan, _engine(cluster))
 
 
