@@ -25,8 +25,9 @@ WAITED = 1_800
 ROOT = Path(__file__).parent.parent
 
 
-def _gz(path: Path, text: bytes, times: int) -> None:
+def _gz(path: Path, text: bytes, times: int, head: bytes = b"") -> None:
     with gzip.open(path, "wb", compresslevel=1) as stream:
+        stream.write(head)
         for _ in range(times):
             stream.write(text)
 
@@ -45,6 +46,9 @@ def _random(seed: int) -> Callable[[Path], None]:
 FILES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "zip bomb": ("a.csv.gz", lambda path: _gz(path, b"0" * 1_000_000, 2_000)),
     "bomb of lines": ("a.csv.gz", lambda path: _gz(path, b"0,\n" * 300_000, 100)),
+    "30 million lines": (
+        "a.csv.gz", lambda path: _gz(path, b"0,1\n1,0\n" * 150_000, 100, b"a,y\n"),
+    ),
     "one line of 100 MB": ("a.csv", _write(b"x" * 100_000_000)),
     "one field of 100 MB": ("a.csv", _write(b'a,y\n"' + b"x" * 100_000_000 + b'",1\n')),
     "a quote that does not end": ("a.csv", _write(b'a,y\n"' + b"x,1\n" * 1_000_000)),

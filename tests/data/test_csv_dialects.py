@@ -209,3 +209,15 @@ def test_several_files_of_a_scan_have_one_kind_of_each_column(tmp_path):
     (tmp_path / "b.csv").write_text("t;n\nx;4\n")
     rows = scan(tmp_path)._plan.rows
     assert plain(rows.read(0, 3, ["n", "t"])) == {"n": [1.0, 2.0, 4.0], "t": ["2", "3", "x"]}
+
+
+def test_a_table_beyond_the_memory_is_told_before_polars_ends_the_process(tmp_path, monkeypatch):
+    pytest.importorskip("polars")
+    path = tmp_path / "rows.csv"
+    path.write_text("a,y\n" + "0,1\n1,0\n" * 2_000)
+    assert files.memory_left() > 0
+    monkeypatch.setattr(files, "memory_left", lambda: 1e6)
+    assert len(read_frame(path)) == 4_000
+    monkeypatch.setattr(files, "memory_left", lambda: 1e4)
+    with pytest.raises(MemoryError):
+        read_frame(path)

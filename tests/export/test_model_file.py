@@ -262,6 +262,18 @@ def test_certificates_are_numbers(fitted, tmp_path, value):
         load(tmp_path / "m.json")
 
 
+@pytest.mark.parametrize("field", ["intercept", "coef"])
+def test_numbers_of_a_kernel_score_stand_in_no_deeper_list(field, tmp_path):
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    save(laconic.GrayZoneKernelClassifier("rbf").fit(X, X[:, 0] > 0), tmp_path / "m.json")
+    content = json.loads((tmp_path / "m.json").read_text())
+    content["form"]["score"][field] = [[[]]]
+    content["digest"] = _digest(content)
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=r"m\.json"):
+        load(tmp_path / "m.json")
+
+
 def test_a_model_without_probabilities_is_refused_by_name(tmp_path):
     model = laconic.ConvexRiskClassifier("hinge").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     with pytest.raises(ValueError, match="ConvexRiskClassifier gives no probabilities"):

@@ -12,6 +12,7 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 
 import conic
+from laconic import ConvexRiskClassifier
 from laconic.core.losses import (
     AbsoluteError,
     ExponentialLoss,
@@ -470,3 +471,19 @@ def test_a_row_that_came_too_near_the_end_of_its_range_comes_back():
         rows, TruncatedLogistic(0.0, 1.0), y, weight, C=1.5, tol=1e-8, max_iter=50, solver="smo"
     )
     assert fit.solution.converged
+
+
+def test_one_far_cell_costs_no_other_row_its_digits():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(30, 3))
+    X[:3, 0] = 1e38, 1e38, -3e20
+    kernel = Kernel("rbf", gamma=0.7)
+    right = np.exp(-0.7 * cdist(X, X, "sqeuclidean"))
+    rows = KernelRows(kernel, X)
+    np.testing.assert_allclose(kernel.between(X[:20], X), right[:20], atol=1e-12)
+    np.testing.assert_allclose(rows.block(slice(None), slice(None)), right, atol=1e-12)
+    np.testing.assert_allclose(scores_of(rows, np.ones(30)), right.sum(axis=0), atol=1e-10)
+    y, weight = np.where(X[:, 1] > 0, 1, 0), np.where(draw.random(30) < 0.5, 1e12, 1.0)
+    weight[:3] = 1e-3
+    model = ConvexRiskClassifier("hinge", kernel="rbf").fit(X, y, sample_weight=weight)
+    assert np.isfinite(model.decision_function(X)).all()

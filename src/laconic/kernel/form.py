@@ -46,6 +46,8 @@ class KernelScore:
         if isinstance(self.vectors, np.ndarray):
             object.__setattr__(self, "vectors", np.ascontiguousarray(self.vectors))
         intercept = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
+        if (coef.ndim, intercept.ndim) != (2, 1):
+            raise ValueError("coef must be rows of numbers and intercept a list of them.")
         if len(coef) != len(intercept):
             raise ValueError(f"{len(coef)} rows of coef for {len(intercept)} intercepts.")
         if self.link not in ("logit", "ovr", "identity"):

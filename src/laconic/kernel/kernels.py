@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from laconic._typing import Floats, Ints
-from laconic.kernel.tuning import NARROW, SCORE_CHUNK
+from laconic.kernel.tuning import FARTHEST, NARROW, SCORE_CHUNK
 
 KernelFunction = Callable[[Any, Any], Any]
 
@@ -52,9 +52,14 @@ class Kernel:
         if self.name == "precomputed":
             raise ValueError("A precomputed kernel has no values but those it was given.")
         if self.name == "rbf":
-            origin = _mean(B)
-            left = _exponents_left(_dense(A) - origin, self.gamma)
-            exponents = left @ _exponents_right(_dense(B) - origin, self.gamma).T
+            origin, n = _mean(B), A.shape[0]
+            both = _dense(A) - origin, _dense(B) - origin
+            if max(_reach(rows, self.gamma) for rows in both) > FARTHEST:
+                whole = without_voids(np.concatenate([_dense(A), _dense(B)]), self.gamma)
+                both = whole[:n], whole[n:]
+            exponents = (
+                _exponents_left(both[0], self.gamma) @ _exponents_right(both[1], self.gamma).T
+            )
             return _compiled_exponential(exponents) if compiled else _exponential(exponents)
         return self._of_product(_product(A, B))
 
@@ -129,6 +134,8 @@ class KernelRows:
         if self._factors is None and self.kernel.name == "rbf" and self.kernel.function is None:
             centred = _dense(self.table) - _mean(self.table)
             gamma = self.kernel.gamma
+            if _reach(centred, gamma) > FARTHEST:
+                centred = without_voids(_dense(self.table), gamma)
             self._factors = (_exponents_left(centred, gamma), _exponents_right(centred, gamma))
         return self._factors
 
@@ -224,6 +231,30 @@ def _squared_distances(A: Floats, B: Floats) -> Floats:
     from scipy.spatial.distance import cdist
 
     return np.asarray(cdist(A, B, "sqeuclidean"))
+
+
+def _reach(centred: Floats, gamma: float) -> float:
+    """The largest part of an exponent, whose rounding is that of all."""
+    return gamma * float(np.einsum("ij,ij->i", centred, centred).max(initial=0.0))
+
+
+def without_voids(rows: Floats, gamma: float) -> Floats:
+    """The rows with wide voids between the numbers of a column closed: no kernel value changes.
+
+    Across a void of width g with gamma g^2 > 750 the kernel is exp(-750) = 0 in any case. One cell
+    of 1e38 would else cost the exponents of all rows the digits that they differ by.
+
+    >>> without_voids(np.array([[0.0], [1.0], [1e38]]), gamma=1.0).ravel().round(1).tolist()
+    [-9.8, -8.8, 18.6]
+    """
+    widest = np.sqrt(750.0 / gamma)
+    out = np.empty_like(rows)
+    for j, cells in enumerate(rows.T):
+        values, place = np.unique(cells, return_inverse=True)
+        steps = np.minimum(np.diff(values), widest)
+        closed = np.concatenate([[0.0], np.cumsum(steps)])[place]
+        out[:, j] = closed - closed.mean()
+    return out
 
 
 def _exponents_left(centred: Floats, gamma: float) -> Floats:

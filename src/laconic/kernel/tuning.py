@@ -90,3 +90,7 @@ KNOTS = 64
 """Most knots of the map from a number to its normal quantile; by convention."""
 CATEGORY_SPREAD = 1.0 / math.sqrt(2.0)
 """Two different categories are as far apart as two numbers one standard deviation apart."""
+
+FARTHEST = 1e5
+"""Size of an exponent beyond which its rounding, 1e-16 of it, would show in the eleventh digit of
+a kernel value: voids are closed first."""
