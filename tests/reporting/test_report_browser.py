@@ -563,6 +563,11 @@ def test_a_card_can_be_printed(open_page):
     by_total = {own["total"]: own["risk"] for own in told["totals"]}
     risk = [by_total[round(t)] for t in total]
     np.testing.assert_allclose(risk, model.estimator_.predict_proba(table[1000:])[:, 0], atol=1e-12)
+    # the decision by total, in words, is that of the model
+    lead = page.locator("#card .lead").inner_text()
+    first = int(re.search(r"total of (\S+) on", lead)[1].replace("\u2212", "-"))
+    np.testing.assert_array_equal(total >= first - 0.5, model.predict(table[1000:]) == "fraud")
+    assert "points double the odds of" in lead
     # on paper: nothing hidden, boxes to write in
     page.emulate_media(media="print")
     assert page.locator("#card .box").first.is_visible()

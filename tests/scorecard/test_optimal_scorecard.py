@@ -49,7 +49,9 @@ def test_the_form_says_what_the_card_says():
     total = np.zeros(len(X))
     for item in model.card_.items:
         column, _, rest = item.text.partition(" ")
-        if rest.startswith(">"):
+        if rest.startswith(">="):
+            total += item.points * (X[column] >= float(rest[2:]))
+        elif rest.startswith(">"):
             total += item.points * (X[column] > float(rest[1:]))
         elif rest == "is missing":
             total += item.points * X[column].isna()
@@ -272,6 +274,45 @@ def test_a_card_is_exported_as_it_is_and_searched_for_other_models():
     assert found.points(X).dtype.kind == "i"
     with pytest.raises(ValueError, match="exact searches a card"):
         to_scorecard(plain, exact=3)
+
+
+@pytest.mark.parametrize("scored", ["fine", "sick"])
+def test_a_card_keeps_its_probabilities_on_the_scale_of_credit_scores(scored):
+    X, y = people()
+    model = DecisionClassifier(OptimalScorecardClassifier(4, (-4, 4))).fit(X, y)
+    plain = to_scorecard(model, X, y)
+    card = to_scorecard(
+        model, X, y, points_to_double=20, base_score=600, base_odds=9, scored=scored
+    )
+    np.testing.assert_allclose(card.predict_proba(X), model.predict_proba(X), rtol=1e-12)
+    np.testing.assert_array_equal(card.predict(X), plain.predict(X))
+    # as near as whole numbers come: a point of the card is card.factor points here
+    step = np.log(2) / card.to_dict()["points_to_double"]
+    place = list(model.classes_).index(scored)
+    odds = np.log(card.predict_proba(X)[:, place] / card.predict_proba(X)[:, 1 - place])
+    np.testing.assert_allclose(odds, np.log(9) + step * (card.points(X) - 600), atol=0.51 * step)
+    assert card.to_dict()["points_to_double"] == pytest.approx(20, rel=0.5 / card.factor)
+    stepped = DecisionClassifier(OptimalScorecardClassifier(3, risk="isotonic")).fit(X, y)
+    with pytest.raises(ValueError, match="base_score needs log-odds that are a line"):
+        to_scorecard(stepped, X, y, base_score=600)
+
+
+def test_cuts_between_whole_numbers_say_whole_numbers():
+    X, y = people()
+    X = X.assign(age=X["age"].round(), half=X["age"].round() + 0.5)
+    model = OptimalScorecardClassifier(3).fit(X, y)
+    texts = {text for column in model._offered for text in column.texts}
+    whole = [text for text in texts if text.startswith("age ")]
+    assert whole
+    assert all("." not in text for text in whole)
+    for item in model.card_.items:
+        if item.column == "age" and ">=" in item.text:
+            bound = float(item.text.split(">=")[1])
+            one = X.iloc[:1].assign(age=bound)
+            less = X.iloc[:1].assign(age=bound - 1)
+            assert model.explain(one).contributions[0].sum() != pytest.approx(
+                model.explain(less).contributions[0].sum()
+            )
 
 
 def test_a_card_is_a_candidate_of_the_main_job():

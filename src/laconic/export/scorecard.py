@@ -22,6 +22,7 @@ from laconic.export.card import inert, table
 from laconic.export.parts import Parts, decision_layer, parts_of, uniform_labels
 from laconic.export.points import Points, in_points
 from laconic.scorecard.optimal import OptimalScorecardClassifier
+from laconic.scorecard.risk import doubling
 
 _VOTE_POINTS = 1000.0
 """Points of a vote of 1, for models whose scores are votes and not log-odds."""
@@ -69,6 +70,15 @@ class Scorecard:
     def _sign(self) -> float:
         labels = self.parts.rule.labels
         return -1.0 if len(self.base) == 1 and self.scored == labels[0] else 1.0
+
+    @property
+    def _doubling(self) -> float | None:
+        """Points that double the odds."""
+        form = self.parts.form
+        if form.link == "points":
+            double = doubling(form)
+            return None if double is None else self.factor * double
+        return None if form.link == "vote" else self.factor * math.log(2.0)
 
     def points(self, X: Any) -> NDArray[np.int64]:
         """Total points of each row, (rows,) or (rows, scores)."""
@@ -154,7 +164,7 @@ class Scorecard:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
-        many, link = len(self.base), self.parts.form.link
+        many = len(self.base)
         heads = self._heads()
         return {
             "factor": self.factor,
@@ -162,7 +172,7 @@ class Scorecard:
             "scored": None if self.scored is None else str(self.scored),
             "base_score": None if self.scale is None else self.scale[0],
             "base_odds": None if self.scale is None else self.scale[1],
-            "points_to_double": None if link in ("vote", "points") else self.factor * math.log(2.0),
+            "points_to_double": self._doubling,
             "scores": heads[:many],
             "parts": [
                 {"variable": row[0], "part": row[1], "points": row[2 : 2 + many]}
@@ -201,23 +211,24 @@ class Scorecard:
 
     def _how(self) -> str:
         link = self.parts.form.link
-        if link == "points":
-            last = inert(self.parts.rule.labels[-1])
-            return f"Add the points of every row that applies; more points mean more {last}."
+        about = self.parts.rule.labels[-1] if self.scored is None else self.scored
+        if link == "points" and self.scale is None:
+            return (
+                f"Add the points of every row that applies; more points mean more {inert(about)}."
+            )
         if link == "vote":
             return f"Add the points of every row that applies; {self.factor:g} are a full vote."
-        double = self.factor * math.log(2.0)
+        double = self._doubling or 0.0
         if len(self.base) == 1:
-            labels = self.parts.rule.labels
-            about = labels[-1] if self.scored is None else self.scored
             text = (
-                f"Add the points of every row that applies. {double:g} points more double "
+                f"Add the points of every row that applies. {double:.4g} points more double "
                 f"the odds of {inert(about)}, before the class mix is corrected."
             )
             if self.scale is None:
                 return text
             score, odds = self.scale
-            return f"{text} A total of {score:g} is odds of {odds:g} to 1 for {inert(about)}."
+            near = "about " if link == "points" else ""
+            return f"{text} A total of {score:g} is {near}odds of {odds:g} to 1 for {inert(about)}."
         return (
             "Add the points of every row that applies, for each class. A lead of "
             f"{double:g} points over another class is odds of two to one, before the class mix is "
@@ -239,7 +250,8 @@ def _loss_lines(loss: dict[str, float]) -> list[str]:
             " The card was searched on other rows, and no card of its conditions and points loses "
             f"less by more than {loss['gap']:.1%} there."
         )
-    return [*table(["", "exact", "in points"], rows), "", changed]
+    heads = ["", "model", "card"] if "gap" in loss else ["", "exact", "in points"]
+    return [*table(heads, rows), "", changed]
 
 
 def to_scorecard(
@@ -274,7 +286,8 @@ def to_scorecard(
         one point, with cuts moved a little for fewer digits. None: steps of one point, exactly.
     base_score : float, default=None
         Two classes: the total that means odds of ``base_odds`` to 1, such as 600 points at odds
-        of 50. None: even odds are 0 points.
+        of 50. None: even odds are 0 points. The points of a card are multiplied by a whole number
+        and moved by another, as near as that comes, so that it stays the same card.
     base_odds : float, default=1
     scored : class, default=None
         Two classes: the one whose odds more points raise. None: the last one; with a
@@ -307,16 +320,18 @@ def to_scorecard(
         raise ValueError(f"points_to_double must be a number above 0, got {points_to_double!r}.")
     if most_parts is not None and not (isinstance(most_parts, int) and most_parts >= 1):
         raise ValueError(f"most_parts must be a whole number >= 1 or None, got {most_parts!r}.")
-    parts = parts_of(model)
+    parts = told = parts_of(model)
+    gap: dict[str, float] = {}
     if exact is not None:
-        return _searched(parts, X, y, exact)
+        parts, X, y, gap = _searched(told, X, y, exact)
     form = parts.form
     event, scored = _event_and_scored(model, parts, base_score, base_odds, scored)
     sign = -1.0 if form.n_scores == 1 and scored == parts.rule.labels[0] else 1.0
-    # points that are whole already stay as they are
-    fixed = {"vote": _VOTE_POINTS, "points": 1.0}
-    factor = fixed.get(form.link, points_to_double / math.log(2.0))
-    offset = 0.0 if base_score is None else base_score - factor * math.log(base_odds)
+    if form.link == "points":
+        factor, offset = _card_scale(form, sign, points_to_double, base_score, base_odds)
+    else:
+        factor = _VOTE_POINTS if form.link == "vote" else points_to_double / math.log(2.0)
+        offset = 0.0 if base_score is None else base_score - factor * math.log(base_odds)
     rows = None if X is None else parts.schema.apply(X)
     shown = form if sign > 0 else form.reversed()
     variables = tuple(in_points(term, factor, parts, rows, most_parts) for term in shown.terms)
@@ -342,7 +357,7 @@ def to_scorecard(
     )
     if rows is None or y is None:
         return card
-    loss = _measured_loss(parts, card, rows, np.asarray(y))
+    loss = _measured_loss(told, card, rows, np.asarray(y)) | gap
     return replace(card, loss=loss, bins=_counted(card, rows, np.asarray(y), event))
 
 
@@ -359,7 +374,7 @@ def _event_and_scored(
     if not base_odds > 0:
         raise ValueError(f"base_odds must be above 0, got {base_odds!r}.")
     if (base_score is not None or scored is not None) and (
-        parts.form.n_scores != 1 or parts.form.link in ("vote", "points")
+        parts.form.n_scores != 1 or parts.form.link == "vote"
     ):
         raise ValueError("base_score and scored are for log-odds of two classes.")
     if scored is None:
@@ -417,8 +432,30 @@ def _counted(card: Scorecard, rows: Table, y: NDArray[Any], event: Any) -> Bins:
     return Bins(event, tuple(counts), tuple(events), totals, hit)
 
 
-def _searched(parts: Parts, X: Any, y: Any, exact: int) -> Scorecard:
-    """The best card of the model's columns on some of the rows, judged on the others."""
+def _card_scale(
+    form: AdditiveScore, sign: float, points_to_double: float, base_score: Any, base_odds: float
+) -> tuple[float, float]:
+    """Factor and offset of a card whose points are whole already: whole numbers, so that it stays
+    the same card. Without a base score the points are those of the card."""
+    if base_score is None:
+        return 1.0, 0.0
+    double = doubling(form)
+    if double is None:
+        raise ValueError(
+            "base_score needs log-odds that are a line of the total; this card's are not "
+            "(isotonic or held to a threshold). Leave it out, or fit the card with risk='fit'."
+        )
+    pace, (total, odds) = math.log(2.0) / double, (form.calibration or ((0.0, 0.0),))[0]
+    factor = max(1.0, float(round(points_to_double / double)))
+    even = total - odds / pace  # the total of even odds
+    wanted = sign * even + math.log(base_odds) / pace
+    return factor, float(round(base_score - factor * wanted))
+
+
+def _searched(
+    parts: Parts, X: Any, y: Any, exact: int
+) -> tuple[Parts, Table, NDArray[Any], dict[str, float]]:
+    """The best card of the model's columns on some of the rows; the others, and its gap."""
     if X is None or y is None:
         raise ValueError("exact searches a card and needs rows and their classes (X and y).")
     rows, truth = parts.schema.apply(X), class_codes(np.asarray(y), list(parts.rule.labels), "y")
@@ -430,17 +467,9 @@ def _searched(parts: Parts, X: Any, y: Any, exact: int) -> Scorecard:
     forbidden = [name for name in parts.schema.names if name not in parts.form.columns]
     own = OptimalScorecardClassifier(exact, pool=0.0, forbidden=forbidden)
     own.fit(rows[search], labels[search])
-    own.schema_ = parts.schema
     form = replace(own.form_, classes=parts.form.classes)
-    variables = tuple(in_points(term, 1.0, parts, None, None) for term in form.terms)
-    base = int(form.intercept[0]) + sum(int(one.lowest[0]) for one in variables)
-    whole = replace(
-        form, intercept=np.array([float(base)]), terms=tuple(v.scaled(1.0) for v in variables)
-    )
-    made = Parts(parts.schema, whole, parts.rule, None)
-    card = Scorecard(made, variables, (base,), 1.0)
-    loss = _measured_loss(parts, card, rows[judged], np.asarray(y)[judged])
-    return replace(card, loss={**loss, "gap": own.optimality_gap_})
+    made = Parts(parts.schema, form, parts.rule, None)
+    return made, rows[judged], np.asarray(y)[judged], {"gap": own.optimality_gap_}
 
 
 def _measured_loss(parts: Parts, card: Scorecard, rows: Table, y: NDArray[Any]) -> dict[str, float]:

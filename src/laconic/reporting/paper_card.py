@@ -7,21 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from laconic._typing import Floats, Mask
+from laconic._typing import Floats, Ints, Mask
 from laconic.core.forms import AdditiveScore, SlotTerm, probabilities
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis
 from laconic.data.tables.columns import Table
 from laconic.decide.intervals import rate_interval
+from laconic.scorecard.items import whole_numbers
+from laconic.scorecard.risk import doubling
 
 _MOST_TOTALS = 30
 """Totals on the form; where there are more, those that no row had are left out."""
 _MOST_TEXTS = 6
 
 
-def paper_card(form: AdditiveScore, table: Table, hit: Mask, last: int = 1) -> dict[str, Any]:
+def paper_card(form: AdditiveScore, table: Table, hit: Mask, says: Mask) -> dict[str, Any]:
     """Lines (column, part, points) and totals (rows, hits, interval, risk) of a card.
 
-    ``form`` speaks of class ``last``, ``hit`` says which rows of ``table`` are of it.
+    ``form`` speaks of its second class, ``hit`` says which rows of ``table`` are of it and ``says``
+    which are decided to be. ``risks`` are all totals that are possible; ``doubling`` is how many
+    points double the odds, where it is the same from every total on; ``between`` are the largest
+    total decided otherwise and the least one decided so, where totals decide.
     """
     lines = []
     for term in form.terms:
@@ -41,8 +46,17 @@ def paper_card(form: AdditiveScore, table: Table, hit: Mask, last: int = 1) -> d
     shown = np.flatnonzero(rows > 0) if len(totals) > _MOST_TOTALS else np.arange(len(totals))
     return {
         "lines": lines,
+        "risks": [[int(total), float(p)] for total, p in zip(totals, risk, strict=True)],
+        "doubling": doubling(form),
+        "between": _between(seen, says),
         "totals": [_total(i, totals, rows, hits, low, high, risk) for i in shown.tolist()],
     }
+
+
+def _between(seen: Ints, says: Mask) -> list[int] | None:
+    if not says.any() or says.all() or seen[~says].max() >= seen[says].min():
+        return None
+    return [int(seen[~says].max()), int(seen[says].min())]
 
 
 def _total(
@@ -61,13 +75,22 @@ def _parts(term: SlotTerm, table: Table) -> list[str]:
     if isinstance(axis, CategoryAxis):
         return [*(_listed(texts) for texts in axis.groups), "\0other", "\0missing"]
     assert isinstance(axis, IntervalAxis)
-    ends = [f"{bound:.6g}" for bound in axis.bounds]
-    if table.kinds[table.place(term.columns[0])] == "boolean" and len(ends) == 1:
+    if table.kinds[table.place(term.columns[0])] == "boolean" and len(axis.bounds) == 1:
         return ["\0no", "\0yes", "\0missing"]
-    if not ends:
+    if not len(axis.bounds):
         return ["\0card_any", "\0missing"]
+    values = np.asarray(table.column(table.place(term.columns[0])), dtype=np.float64)
+    if whole_numbers(values) and np.abs(axis.bounds).max() < 1e15:
+        return [*_whole_parts(np.floor(axis.bounds).astype(np.int64).tolist()), "\0missing"]
+    ends = [f"{bound:.6g}" for bound in axis.bounds]
     between = [f"> {a}, \u2264 {b}" for a, b in pairwise(ends)]
     return [f"\u2264 {ends[0]}", *between, f"> {ends[-1]}", "\0missing"]
+
+
+def _whole_parts(ends: list[int]) -> list[str]:
+    """Parts of a column of whole numbers, by the last number of each but the last part."""
+    between = [f"{a + 1} \u2013 {b}" if a + 1 < b else f"{b}" for a, b in pairwise(ends)]
+    return [f"\u2264 {ends[0]}", *between, f"\u2265 {ends[-1] + 1}"]
 
 
 def _listed(texts: tuple[str, ...]) -> str:

@@ -376,8 +376,18 @@ class Sentences:
             for one in card["totals"]
         ]
         name = clipped(self.summary["positive"], 40)
+        said = [self.say("card_lead", name=name)]
+        if card["between"] is not None:
+            below, above = card["between"]
+            sure = 1.0 if self.summary["threshold"] is None else self.summary["threshold"]
+            first = next(t for t, p in card["risks"] if t > below and (p >= sure or t == above))
+            total = str(first).replace("-", "\u2212")
+            said.append(self.say("card_from", name=name, total=total))
+        if card["doubling"] is not None:
+            points = number.short(card["doubling"])
+            said.append(self.say("card_doubling", name=name, points=points))
         return {
-            "lead": self.say("card_lead", name=name),
+            "lead": " ".join(said),
             "lines": lines,
             "totals": totals,
             "risk": self.say("card_risk", name=name),

@@ -117,7 +117,7 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
         return found
     found |= {"form": embedded, "columns": columns}
     if form.link == "points":
-        found["card"] = paper_card(shown, table, truth == k)
+        found["card"] = paper_card(shown, table, truth == k, rows.decided[places] == k)
     found["what_if"] = bool(form.terms) and _agrees(form, rows, table, places)
     return found
 

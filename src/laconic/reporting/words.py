@@ -158,6 +158,14 @@ _WORDS: dict[str, tuple[str, str]] = {
         "compte 0. Le total donne le risque de {name} ; les dernières colonnes montrent ce qui a "
         "été vu sur des lignes que l'apprentissage n'a pas vues.",
     ),
+    "card_from": (
+        "From a total of {total} on the decision is “{name}”.",
+        "À partir d'un total de {total} la décision est « {name} ».",
+    ),
+    "card_doubling": (
+        "Every {points} points double the odds of “{name}”.",
+        "Chaque tranche de {points} points double la cote de « {name} ».",
+    ),
     "card_any": ("any value", "toute valeur"),
     "card_column": ("Column", "Colonne"),
     "card_part": ("Value", "Valeur"),

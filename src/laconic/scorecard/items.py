@@ -81,7 +81,7 @@ def items_of(
 
     >>> table = Table(("x",), ("numeric",), (None,), matrix=np.array([[1.0], [2.0], [4.0]]))
     >>> items_of(table, np.ones(3), None, 0, 5, False).texts
-    ('x > 1.5', 'x > 3')
+    ('x >= 2', 'x > 3')
     """
     if table.kinds[j] == "categorical":
         axis, made = _of_categories(table, weight, partition, j, most)
@@ -119,6 +119,7 @@ def _of_numbers(
     axis = IntervalAxis(cuts)
     place = np.arange(axis.size)
     said = [show_number(float(c)) for c in cuts]
+    whole = whole_numbers(x)
     if table.kinds[j] == "boolean":
         return axis, [((place > 0) & (place < axis.missing), f"{name} is true", "above")]
     if bins and len(cuts) > 1:
@@ -127,9 +128,22 @@ def _of_numbers(
         ends.append(f"{name} > {said[-1]}")
         return axis, [(place == s, text, "bin") for s, text in enumerate(ends)]
     return axis, [
-        ((place > c) & (place < axis.missing), f"{name} > {said[c]}", "above")
+        ((place > c) & (place < axis.missing), _above(name, float(cuts[c]), whole), "above")
         for c in range(len(cuts))
     ]
+
+
+def whole_numbers(x: Floats) -> bool:
+    """Whether all values that are not missing are whole."""
+    seen = x[~np.isnan(x)]
+    return bool(len(seen) and (seen == np.floor(seen)).all())
+
+
+def _above(name: str, cut: float, whole: bool) -> str:
+    """A cut in words: half numbers between whole ones say the first number that is above."""
+    if whole and cut != np.floor(cut):
+        return f"{name} >= {show_number(float(np.ceil(cut)))}"
+    return f"{name} > {show_number(cut)}"
 
 
 def _readable(cuts: Floats, x: Floats) -> Floats:

@@ -10,6 +10,7 @@ from scipy.stats import beta
 from sklearn.isotonic import IsotonicRegression
 
 from laconic._typing import Floats, Ints, Mask
+from laconic.core.forms import AdditiveScore
 from laconic.scorecard.problem import with_prior
 from laconic.scorecard.tuning import INTERVAL
 
@@ -75,6 +76,14 @@ def held_to_threshold(log_odds: Floats, first: int, threshold: int, at: float) -
     says = first + np.arange(len(log_odds)) >= threshold
     above, below = np.maximum(log_odds, at + margin), np.minimum(log_odds, at - margin)
     return np.where(says, above, below)
+
+
+def doubling(form: AdditiveScore) -> float | None:
+    """Points that double the odds, if the log-odds of a card's totals are a line."""
+    steps = np.diff([odds for _, odds in form.calibration or ()])
+    if not len(steps) or steps.min() <= 0.0 or np.ptp(steps) > 1e-6 * steps.max():
+        return None
+    return float(np.log(2.0) / steps.mean())
 
 
 def risk_rows(seen: Seen, log_odds: Floats) -> list[RiskRow]:
