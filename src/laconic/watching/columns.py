@@ -107,7 +107,7 @@ def _groups(one: ColumnReference, rows: Floats, total: float, region: Floats) ->
     mixes = region[np.unique([0, *region.argmax(axis=0)])]
 
     def often(counts: Floats) -> Mask:
-        return np.all([_often(counts, rows, total, prior) for prior in mixes], axis=0)
+        return np.asarray(np.all([_often(counts, rows, total, prior) for prior in mixes], axis=0))
 
     expected = total * (region[0] @ (one.counts / rows[:, None]))
     rare = expected < LEAST_EXPECTED
