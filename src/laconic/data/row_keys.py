@@ -72,16 +72,19 @@ def content_keys(table: Table, y: Ints) -> Keys:
     >>> bool((one == other[::-1]).all())
     True
     """
-    some = least_rows(table)
-    table, classes = table[some], mixed(y[some].astype(np.uint64) + np.uint64(1))
+    alike = _alike_totals(table)
+    some = _least(alike)
+    table, alike = table[some], alike[some]
+    classes = mixed(y[some].astype(np.uint64) + np.uint64(1))
     _, first = np.unique(_totals(table, name_keys(table.names)) ^ classes, return_index=True)
-    table, classes = table[first], classes[first]
-    says = np.where(_constant(table), _NOTHING, _ALIKE)
-    columns = says
-    for _ in range(2):
-        found = _sums_by_column(table, _totals(table, columns) + classes)
-        columns = np.where(says == _NOTHING, _NOTHING, found)
-    return columns
+    if len(first) < table.n_rows:
+        table, alike, classes = table[first], alike[first], classes[first]
+    constant = _constant(table)
+    if constant.any():  # what they add to every row
+        alike = alike - _totals(table[:1], np.where(constant, _ALIKE, _NOTHING))
+    columns = np.where(constant, _NOTHING, _sums_by_column(table, alike + classes))
+    again = _sums_by_column(table, _totals(table, columns) + classes)
+    return np.where(constant, _NOTHING, again)
 
 
 def _constant(table: Table) -> NDArray[np.bool_]:
@@ -103,12 +106,20 @@ def least_rows(table: Table) -> Ints:
 
     Those of a table are among those of its parts: a scan finds them block by block.
     """
-    if not table.n_rows:
+    return _least(_alike_totals(table))
+
+
+def _alike_totals(table: Table) -> Keys:
+    """A key of each row that the order of its columns does not change."""
+    return _totals(table, np.full(len(table.names), _ALIKE))
+
+
+def _least(totals: Keys) -> Ints:
+    if not len(totals):
         return np.empty(0, dtype=np.int64)
-    least = _totals(table, np.full(len(table.names), _ALIKE))
-    ordered = np.sort(least)
+    ordered = np.sort(totals)
     distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-    return np.flatnonzero(least <= distinct[min(_MOST_ROWS, len(distinct)) - 1])
+    return np.flatnonzero(totals <= distinct[min(_MOST_ROWS, len(distinct)) - 1])
 
 
 def least_of(block: Any) -> tuple[list[NDArray[Any]], Ints]:

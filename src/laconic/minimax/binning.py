@@ -85,8 +85,6 @@ def bins_of_tables(
 
 
 def _cuts(values: Floats, y: Ints, weight: Floats, binning: BinningName, n_bins: int) -> Floats:
-    from laconic.convex.kmeans import kmeans_1d
-
     if not len(values):
         return np.empty(0)
     if binning == "width":
@@ -94,6 +92,8 @@ def _cuts(values: Floats, y: Ints, weight: Floats, binning: BinningName, n_bins:
     if binning == "quantile":
         return quantile_cuts(values, weight, n_bins)
     if binning == "kmeans":
+        from laconic.convex.kmeans import kmeans_1d  # loads the convex risks, which few fits need
+
         return kmeans_1d(values, weight, n_bins)[1]
     return modl_cuts(values, y, weight)
 
@@ -115,8 +115,15 @@ def quantile_cuts(values: Floats, weight: Floats, n_bins: int) -> Floats:
     >>> quantile_cuts(np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4), 2)
     array([2.5])
     """
-    distinct, where = np.unique(values, return_inverse=True)
-    filled = np.cumsum(np.bincount(where, weight))
+    order = np.argsort(values)
+    distinct = values[order]
+    first = np.append(True, distinct[1:] != distinct[:-1])
+    filled = weight[order]
+    if not first.all():  # ties are summed in the order of the rows, as everywhere
+        where = np.empty(len(order), dtype=np.int64)
+        where[order] = np.cumsum(first) - 1
+        distinct, filled = distinct[first], np.bincount(where, weight)
+    filled = np.cumsum(filled)
     wanted = np.arange(1, n_bins) / n_bins * filled[-1]
     last = np.unique(np.searchsorted(filled, wanted * (1 - QUANTILE_SLACK)))
     return _between(distinct, last[last < len(distinct) - 1] + 1)
