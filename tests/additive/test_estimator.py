@@ -373,7 +373,9 @@ def test_more_rows_than_the_choice_are_all_fitted_and_certified(monkeypatch):
     model = SparseAdditiveClassifier(random_state=0).fit(X, y)
     assert {"x0", "x1"} <= {term.columns[0] for term in model.terms_}
     assert model.duality_gap_ <= 1e-5 * model.objective_
-    assert np.isfinite(model.held_out_proba_).all(axis=1).sum() == 1_000
+    # rows are drawn by what they hold, each on its own: a binomial number of them
+    drawn = np.isfinite(model.held_out_proba_).all(axis=1).sum()
+    assert abs(drawn - 1_000) < 4 * np.sqrt(1_000 * 0.75)
     # without penalty on the intercept, the mean probability is the share of all rows
     assert model.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=1e-3)
 
