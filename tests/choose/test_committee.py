@@ -16,6 +16,7 @@ from laconic.choose.committee import Committee, front_of, weighted_mean
 from laconic.choose.comparison import Judge, OperatingCondition, Outcome
 from laconic.choose.page.pages import PageChoice, formed, pages_of
 from laconic.choose.page.shortening import form_size
+from laconic.choose.tuning import DOUBT
 from laconic.core.decisions import expected_costs
 
 EVEN = OperatingCondition(1.0 - np.eye(2), np.array([0.5, 0.5]))
@@ -83,6 +84,18 @@ def test_the_rule_of_choice(losses, limits, plain, kept):
     judge = judge_of()
     outs = [outcome(judge, str(i), 1.0, limit) for i, limit in enumerate(limits)]
     assert PageChoice.of(outs, judge, 0.01, plain).pick(losses) == kept
+
+
+def test_few_rows_cannot_tell_and_keep_the_longer_page():
+    judge = judge_of()
+    # the shorter page says the same with some noise: as good to the eye, and who knows
+    outs = [outcome(judge, "long", 1.0, 90.0), outcome(judge, "short", 1.0, 50.0, seed=9)]
+    choice = PageChoice.of(outs, judge, 0.01)
+    error = judge.paired(judge.tailored(outs[1]), judge.tailored(outs[0]))[1]
+    assert choice.doubts.tolist() == [0.0, pytest.approx(DOUBT * error)]
+    assert error > 0.0
+    assert choice.pick([1.0, 1.01 - 0.5 * DOUBT * error]) == 0
+    assert choice.pick([1.0, 1.01 - 2.0 * DOUBT * error]) == 1
 
 
 def test_pages_are_judged_on_rows_that_their_lesson_did_not_have():

@@ -140,15 +140,21 @@ def test_the_front_runner_is_first_and_rules_of_decisions_come_with_a_box():
 
 
 @pytest.mark.parametrize(
-    ("most_levels", "levels", "kernel"), [(49, False, True), (50, True, True), (1001, True, False)]
+    ("columns", "levels", "kernel"),
+    [
+        ((49, 2), False, True),
+        ((50,), True, True),
+        ((1001,), True, False),
+        ((600, 600), True, False),
+    ],
 )
-def test_columns_of_many_levels_are_weighed_level_by_level(most_levels, levels, kernel):
+def test_columns_of_many_levels_are_weighed_level_by_level(columns, levels, kernel):
     costs = np.array([[0.0, 1.0], [1.0, 0.0]])
-    offered = auto_candidates(costs, None, 0, None, 500, None, most_levels)
+    offered = auto_candidates(costs, None, 0, None, 500, None, columns)
     names = {own.name for own in read_candidates("auto", offered)}
     assert ("levels" in names, "kernel" in names) == (levels, kernel)
 
 
 def test_levels_are_for_two_classes():
-    offered = auto_candidates(np.ones((3, 3)) - np.eye(3), None, 0, None, 500, None, 5000)
+    offered = auto_candidates(np.ones((3, 3)) - np.eye(3), None, 0, None, 500, None, (5000,))
     assert "levels" not in {own.name for own in read_candidates("auto", offered)}

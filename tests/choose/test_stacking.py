@@ -72,24 +72,32 @@ def test_the_gap_bounds_the_distance_wherever_the_weights_are():
         assert gradient @ v - gradient.min() >= problem.value(v) - best - 1e-9
 
 
-def test_a_gain_below_the_penalty_leaves_the_centre_alone():
+def test_the_penalty_bounds_the_weight_of_the_others():
     draw = np.random.default_rng(0)
     y = draw.integers(0, 2, 60)
     members = [np.clip(0.5 + 0.3 * (2 * y - 1) + draw.normal(scale=0.2, size=60), 0.05, 0.95)
                for _ in range(4)]  # fmt: skip
     logs = np.log(np.stack([np.stack([1 - p, p], axis=1) for p in members]))
-    free = solve_stack(StackProblem(logs, y, np.ones(60), 1, 0.0))
-    gain = StackProblem(logs, y, np.ones(60), 1, 0.0).value(np.eye(4)[1]) - free.value
     gradient, _ = StackProblem(logs, y, np.ones(60), 1, 0.0).derivatives(np.eye(4)[1])
-    enough = float(gradient[1] - gradient.min())
-    assert gain > 0.0
-    stays = solve_stack(StackProblem(logs, y, np.ones(60), 1, 1.01 * enough))
-    np.testing.assert_array_equal(stays.point, np.eye(4)[1])
-    moves = solve_stack(StackProblem(logs, y, np.ones(60), 1, 0.9 * enough))
-    assert moves.point[1] < 1.0
-    # the same rows ten times: the same penalty is now little
-    ten = StackProblem(np.tile(logs, (1, 10, 1)), np.tile(y, 10), np.ones(600), 1, 1.01 * enough)
-    assert solve_stack(ten).point[1] < 1.0
+    slope = float(gradient[1] - gradient.min())
+    assert slope > 0.0
+    free = solve_stack(StackProblem(logs, y, np.ones(60), 1, 0.0)).point[1]
+    for share in (0.05, 0.2):
+        # the loss is convex: its slope away from the centre only falls, and pays for the weight
+        found = solve_stack(StackProblem(logs, y, np.ones(60), 1, slope / share)).point[1]
+        assert 0.0 < 1.0 - found <= share + 1e-9
+        assert found > free
+        # the same rows ten times: the same penalty is now little
+        ten = StackProblem(
+            np.tile(logs, (1, 10, 1)), np.tile(y, 10), np.ones(600), 1, slope / share
+        )
+        assert solve_stack(ten).point[1] < found
+    # nothing is gained by members that are worse in every mixture
+    worse = np.stack([logs[1], 0.1 * logs[1]])
+    worse[1] -= np.log(np.exp(worse[1]).sum(axis=1, keepdims=True))
+    np.testing.assert_array_equal(
+        solve_stack(StackProblem(worse, y, np.ones(60), 0, 16.0)).point, [1.0, 0.0]
+    )
 
 
 def test_weights_of_rows_are_copies():

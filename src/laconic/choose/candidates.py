@@ -146,9 +146,10 @@ def auto_candidates(
     n_jobs: int | None,
     n_rows: int = 0,
     known: Known | None = None,
-    most_levels: int = 0,
+    levels: Sequence[int] = (),
 ) -> list[Candidate]:
-    """Every family that reads a table as it comes; ``most_levels`` are those of one column."""
+    """Every family that reads a table as it comes; ``levels`` are the numbers of levels of its
+    columns of categories."""
     known = known or Known()
     both, pairs = ("monotone", "forbid"), ("forbid",)
     landmarks = LANDMARKS if n_rows > MOST_KERNEL_ROWS else None
@@ -172,7 +173,7 @@ def auto_candidates(
         Candidate(
             "levels",
             PlainLogisticRegression(levels="all", tol=1e-6),
-            by_default=most_levels >= MANY_LEVELS and len(costs) == 2,
+            by_default=max(levels, default=0) >= MANY_LEVELS and len(costs) == 2,
             keeps=pairs,
         ),
         Candidate(
@@ -185,7 +186,7 @@ def auto_candidates(
         Candidate(
             "kernel",
             RankKernelClassifier(landmarks=landmarks, random_state=seed),
-            by_default=most_levels <= MOST_KERNEL_LEVELS,
+            by_default=sum(levels) <= MOST_KERNEL_LEVELS,
         ),
         Candidate("scorecard-built", ScorecardClassifier(trees=10, **shared)),
         Candidate("bayes", WeightedNaiveBayes(**shared), by_default=False, keeps=pairs),

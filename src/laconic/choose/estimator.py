@@ -110,8 +110,8 @@ class LaconicClassifier(TableClassifier):
     max_size : int, default=300
         Most entries of a readable model.
     tolerance : float, default=0.005
-        The shortest page is kept whose held-out loss is above that of the best one by at most this
-        share.
+        The shortest page is kept whose held-out loss, with half of the standard error of the
+        difference, is above that of the longest one by at most this share.
     teach : bool, default=False
         The additive model (without one: the card) is also fitted to labels softened by the
         committee's held-out probabilities, and kept so where rows that neither has seen say that it
@@ -520,8 +520,8 @@ class LaconicClassifier(TableClassifier):
 
     def _auto(self, condition: OperatingCondition, seed: int, n_rows: int) -> list[Candidate]:
         given = condition.costs, self.prior_bounds, seed, self.n_jobs, n_rows
-        most_levels = max((len(own or ()) for own in self.schema_.categories), default=0)
-        return auto_candidates(*given, self._known(), most_levels)
+        levels = [len(own) for own in self.schema_.categories if own]
+        return auto_candidates(*given, self._known(), levels)
 
     def _known(self) -> Known:
         signs, turned = self.monotone or {}, self.positive_ == self.classes_[0]

@@ -8,10 +8,11 @@ With :math:`L_{mik}` the log-probability that member m gives class k of row i, t
 shrunk towards one member, the centre c:
 
 .. math:: \min_v \; \sum_i w_i \Big[\log \sum_k e^{\sum_m v_m L_{mik}} - \sum_m v_m L_{m i y_i}\Big]
-          + \lambda (1 - v_c)
+          + \tfrac{\lambda}{2} (1 - v_c)^2
 
-so that the others enter only where held-out rows gain more than :math:`\lambda` nats by them: with
-few positives the committee stays with one member. The certificate is that of Frank and Wolfe: with
+so that others enter where held-out rows gain by them, and take much of the weight only where they
+gain much: a member as good as the centre is worth a small weight at no price, and the centre alone
+is left for :math:`\lambda / 2` nats. The certificate is that of Frank and Wolfe: with
 g the gradient at v, no v is better by more than :math:`g \cdot v - \min_m g_m`.
 """
 
@@ -50,7 +51,7 @@ class StackProblem:
         scores = np.tensordot(v, self.logs, axes=1)
         own = scores[np.arange(len(self.y)), self.y]
         loss = float(self.weight @ (logsumexp(scores, axis=1) - own))
-        return loss + self.penalty * (1.0 - float(v[self.centre]))
+        return loss + 0.5 * self.penalty * (1.0 - float(v[self.centre])) ** 2
 
     def derivatives(self, v: Floats) -> tuple[Floats, Floats]:
         """Gradient and Hessian."""
@@ -58,10 +59,12 @@ class StackProblem:
         mean = np.einsum("ik,mik->mi", proba, self.logs)
         own = self.logs[:, np.arange(len(self.y)), self.y]
         gradient = (mean - own) @ self.weight
-        gradient[self.centre] -= self.penalty
+        gradient[self.centre] -= self.penalty * (1.0 - float(v[self.centre]))
         spread = (self.logs - mean[:, :, None]) * np.sqrt(self.weight[:, None] * proba)
         flat = spread.reshape(len(self.logs), -1)
-        return gradient, flat @ flat.T
+        hessian = flat @ flat.T
+        hessian[self.centre, self.centre] += self.penalty
+        return gradient, hessian
 
     def on(self, rows: Ints) -> StackProblem:
         """The same problem on some of the rows."""

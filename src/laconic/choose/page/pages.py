@@ -2,8 +2,8 @@
 
 Candidates that are sums of terms are weighed against each other as in the committee, shrunk to the
 front runner; their mean is one long sum of terms. It is shortened to pages of several lengths, in
-every fold anew, and the shortest page within a tolerance of the best is kept. Single candidates are
-not chosen by their losses: the best of many small models was lucky more often than good.
+every fold anew, and the shortest page within a tolerance of the longest is kept. Single candidates
+are not chosen by their losses: the best of many small models was lucky more often than good.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from laconic.choose.committee import front_of, weighted_mean
 from laconic.choose.comparison import Judge, Outcome
 from laconic.choose.page.shortening import Shortening, form_size
 from laconic.choose.race import Race
-from laconic.choose.tuning import PATH
+from laconic.choose.tuning import DOUBT, PATH
 from laconic.core.forms import probabilities
 
 
@@ -85,6 +85,8 @@ class PageChoice:
     """Pages to choose from, and the rule, so that it can be repeated on other weights of the rows.
 
     The first ``plain`` pages are untaught, the others taught; the first of either is the longest.
+    ``doubts`` are what a shorter page must be better by: half of the standard error by which its
+    loss differs from that of the longest, so that few rows keep long pages.
     """
 
     pages: tuple[Outcome, ...]
@@ -92,6 +94,7 @@ class PageChoice:
     tolerance: float
     losses: Floats
     costs: Floats
+    doubts: Floats
     plain: int = 0
 
     @classmethod
@@ -100,20 +103,23 @@ class PageChoice:
     ) -> PageChoice:
         losses = np.stack([judge.tailored(out) for out in pages], axis=1)
         costs = np.stack([out.row_cost for out in pages], axis=1)
-        return cls(tuple(pages), judge, tolerance, losses, costs, plain or len(pages))
+        plain = plain or len(pages)
+        longest = [0] * plain + [plain] * (len(pages) - plain)
+        errors = [judge.paired(losses[:, i], losses[:, j])[1] for i, j in enumerate(longest)]
+        doubts = DOUBT * np.array(errors)
+        return cls(tuple(pages), judge, tolerance, losses, costs, doubts, plain)
 
     def pick(self, losses: Sequence[float]) -> int:
-        """Place of the page to keep, from the mean loss of each: the shortest near the best.
+        """Place of the page to keep, from the mean loss of each: the shortest near the longest.
 
         Teaching must have helped the longest page on rows that its teacher had not seen.
         """
         own = range(self.plain)
         if self.plain < len(self.pages) and losses[self.plain] < losses[0]:
             own = range(self.plain, len(self.pages))
-        near = (1.0 + self.tolerance) * min(losses[i] for i in own)
-        return min(
-            (i for i in own if losses[i] <= near), key=lambda i: (self.pages[i].limit, losses[i])
-        )
+        near = (1.0 + self.tolerance) * losses[own[0]]
+        able = [i for i in own if i == own[0] or losses[i] + self.doubts[i] <= near]
+        return min(able, key=lambda i: (self.pages[i].limit, losses[i]))
 
     def chosen(self) -> Outcome:
         """The page to keep, by all rows."""
