@@ -1,6 +1,8 @@
-"""The weighted naive Bayes written out in numpy, as the tests compare the library with."""
+"""The weighted naive Bayes and the codes of MODL written out, as the tests compare with."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -23,3 +25,12 @@ def smoothed(probabilities, total):
     """(p_j + h / J) / (1 + h), h = 1 / (2 (N + 1)): N rows never justify certainty."""
     h = 0.5 / (total + 1.0)
     return (probabilities + h / probabilities.shape[1]) / (1.0 + h)
+
+
+def log_star(n):
+    """log2 n + log2 log2 n + ..., as long as the terms are positive (Rissanen's code of n)."""
+    total, term = 0.0, math.log2(n)
+    while term > 0:
+        total += term
+        term = math.log2(term)
+    return total

@@ -181,6 +181,12 @@ def test_debug_shows_the_traceback():
     assert "Traceback" not in run("fit", "nowhere.csv", "--target", "y", "--out", "o").stderr
 
 
+def passes_alone(code):
+    """Whether some code runs in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_help_imports_nothing_heavy():
     code = (
         "import sys; from laconic.cli import main\n"
@@ -189,8 +195,7 @@ def test_help_imports_nothing_heavy():
         "heavy = {'numpy', 'sklearn', 'scipy', 'numba', 'polars'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    passes_alone(code)
 
 
 def test_importing_the_estimators_does_not_import_numba():
@@ -201,8 +206,7 @@ def test_importing_the_estimators_does_not_import_numba():
         "    for name in door.__all__: getattr(door, name)\n"
         "assert 'numba' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    passes_alone(code)
 
 
 def test_doctor_names_what_is_missing():

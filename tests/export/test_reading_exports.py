@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import sqlite3
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import laconic
+from databases import in_duckdb, in_sqlite
 from laconic.data.tables.files import read_frame
 from laconic.export.parts import NotExportableError
 
@@ -42,22 +40,11 @@ def fitted(tmp_path_factory):
 def test_sql_reads_the_raw_table_as_the_model_does(fitted):
     path, frame, model = fitted
     expected = model.predict_proba(frame)
-    duckdb = pytest.importorskip("duckdb")
-    query = laconic.to_sql(model, "rows", dialect="duckdb")
-    with duckdb.connect() as base:
-        base.execute(f"CREATE TABLE rows AS SELECT * FROM read_csv('{path}')")
-        found = np.array([row[:2] for row in base.execute(query).fetchall()], dtype=float)
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-    with path.open(newline="") as file:
-        head, *rows = csv.reader(file)
-    base = sqlite3.connect(":memory:")
-    declared = ", ".join(f'"{name}" TEXT' for name in head)
-    base.execute(f"CREATE TABLE rows ({declared})")
-    base.executemany(f"INSERT INTO rows VALUES ({', '.join('?' for _ in head)})", rows)
-    query = laconic.to_sql(model, "rows", dialect="sqlite")
-    found = np.array([row[:2] for row in base.execute(query).fetchall()], dtype=float)
-    base.close()
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    pytest.importorskip("duckdb")
+    for dialect, answer in (("duckdb", in_duckdb), ("sqlite", in_sqlite)):
+        found = answer(path, laconic.to_sql(model, "rows", dialect=dialect))
+        scores = np.array([row[:2] for row in found], dtype=float)
+        np.testing.assert_allclose(scores, expected, atol=1e-12)
 
 
 def test_onnx_knows_every_word_for_yes_and_no(fitted):

@@ -447,12 +447,17 @@ def test_support_display_falls_with_the_zone():
     assert list(display.frame()["p_min"]) == [0.0, 0.02, 0.1, 0.2]
 
 
-def test_boosted_trees_example_runs_and_is_no_worse_than_chance():
+def boosted_trees_example():
     pytest.importorskip("xgboost")
     path = Path(__file__).parents[2] / "examples" / "gray_zone_xgboost.py"
     spec = importlib.util.spec_from_file_location("gray_zone_xgboost", path)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
+    return example
+
+
+def test_boosted_trees_example_runs_and_is_no_worse_than_chance():
+    example = boosted_trees_example()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = example.compare(n=4000, rounds=20)
@@ -464,13 +469,9 @@ def test_boosted_trees_example_runs_and_is_no_worse_than_chance():
 
 
 def test_gradient_of_the_example_is_the_loss():
-    pytest.importorskip("xgboost")
+    example = boosted_trees_example()
     import xgboost
 
-    path = Path(__file__).parents[2] / "examples" / "gray_zone_xgboost.py"
-    spec = importlib.util.spec_from_file_location("gray_zone_xgboost", path)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
     loss = TruncatedLogistic(0.1, 0.4)
     label = np.array([0, 1, 0, 1])
     rows = xgboost.DMatrix(np.zeros((4, 1)), label=label)

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import gammaln
 from sklearn.datasets import load_iris
 
+from bayes_formulas import log_star
 from laconic.data import datasets
 from laconic.modl.criterion import (
     GranularPrior,
@@ -53,14 +54,6 @@ def rows_of(name):
         ), y
     found = datasets.load(name.lower(), download=False)
     return found.X, found.y
-
-
-def log_star(m):
-    total, term = 0.0, math.log2(m)
-    while term > 0:
-        total += term
-        term = math.log2(term)
-    return total
 
 
 def test_universal_sum_is_the_plain_sum():

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from bayes_formulas import log_star
 from laconic.modl import groups as partition_groups
 from laconic.modl import intervals as partition_numeric
 from laconic.modl.criterion import GranularPrior, Prior2006
@@ -27,14 +28,6 @@ def parts_cost(parts):
         n, n_classes = sum(part), len(part)
         total += ln_factorial(n + n_classes - 1) - ln_factorial(n_classes - 1) - ln_factorial(n)
         total += ln_factorial(n) - sum(ln_factorial(k) for k in part)
-    return total
-
-
-def log_star(n):
-    total, term = 0.0, math.log2(n)
-    while term > 0:
-        total += term
-        term = math.log2(term)
     return total
 
 

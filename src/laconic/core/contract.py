@@ -76,6 +76,7 @@ class Accepts:
     sparse: bool = False
     scan: bool = False
     """Whether ``fit`` passes over the rows by sums alone, so that they may lie anywhere."""
+    several_classes: bool = True
 
 
 @dataclass(frozen=True)
@@ -419,6 +420,11 @@ class LabelledReader(TableReader):
 
 class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]
     """A classifier that reads tables."""
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self._accepts.several_classes
+        return tags
 
     @available_if(gives_probabilities)
     @by_blocks

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from scipy.special import expit
-from sklearn.utils import Tags
 
 from laconic._typing import Floats, Ints
-from laconic.core.contract import Interval, StrOptions, Training, fit_context
+from laconic.core.contract import Accepts, Interval, StrOptions, Training, fit_context
 from laconic.core.decisions import cost_matrix, decision_threshold
 from laconic.core.folds import folds_of
 from laconic.core.losses import TruncatedLogistic, log_odds
@@ -98,6 +97,8 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
     True
     """
 
+    _accepts = Accepts(categorical=False, missing=False, sparse=True, several_classes=False)
+
     _parameter_constraints: dict[str, list[Any]] = {
         "zones": [StrOptions({"auto"}), "array-like"],
         "Cs": ["array-like"],
@@ -147,11 +148,6 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         self.proba = proba
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GrayZoneLogisticRegressionCV:

@@ -122,7 +122,7 @@ def quantile_cuts(values: Floats, weight: Floats, n_bins: int) -> Floats:
     if not first.all():  # ties are summed in the order of the rows, as everywhere
         where = np.empty(len(order), dtype=np.int64)
         where[order] = np.cumsum(first) - 1
-        distinct, filled = distinct[first], np.bincount(where, weight)
+        distinct, filled = distinct[first], np.asarray(np.bincount(where, weight), np.float64)
     filled = np.cumsum(filled)
     wanted = np.arange(1, n_bins) / n_bins * filled[-1]
     last = np.unique(np.searchsorted(filled, wanted * (1 - QUANTILE_SLACK)))

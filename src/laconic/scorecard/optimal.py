@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Tags
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Accepts, Interval, StrOptions, Training, fit_context
@@ -142,7 +141,7 @@ class OptimalScorecardClassifier(FormPrediction):
     (True, True)
     """
 
-    _accepts = Accepts(categorical=True, missing=True, sparse=False)
+    _accepts = Accepts(several_classes=False)
     _parameter_constraints: dict[str, list[Any]] = {
         "max_items": [Interval(Integral, 1, 12, closed="both")],
         "points": ["array-like"],
@@ -222,11 +221,6 @@ class OptimalScorecardClassifier(FormPrediction):
         self.gap = gap
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OptimalScorecardClassifier:
