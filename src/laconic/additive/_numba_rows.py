@@ -496,6 +496,7 @@ def binary_slopes(
         sign = 1.0 if y[i] > 0 else -1.0
         m = sign * f[i]
         at = 3 * y[i]
+        # exp of what is never positive: no overflow, and log1p keeps the digits of small losses
         e = np.exp(-abs(m))
         plain = np.log1p(e) + max(-m, 0.0)
         tail = e / (1.0 + e) if m > 0.0 else 1.0 / (1.0 + e)
@@ -540,6 +541,7 @@ def multinomial_slopes(f: Floats, y: Ints, weight: Floats, residual: Floats, h: 
                 residual[k, i] = 0.0
                 h[k, i] = 0.0
             continue
+        # the largest score is taken out first, so that no exponential overflows
         top = f[0, i]
         for k in range(1, K):
             top = max(top, f[k, i])
@@ -569,6 +571,7 @@ def curved(h: Floats, change: Floats, out: Floats) -> None:
             for k in range(K):
                 total += h[k, i]
                 mean += h[k, i] * change[k, i]
+            # w (diag(p) - p p') v = w p (v - p'v), without a K x K matrix
             mean = mean / total if total > 0.0 else 0.0
         for k in range(K):
             out[k, i] = h[k, i] * (change[k, i] - mean)

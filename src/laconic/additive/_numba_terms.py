@@ -38,6 +38,7 @@ def factor(matrix: Floats, diagonal: Floats, shift: float, upper: Floats) -> Non
             upper[i, j] = matrix[i, j]
         upper[i, i] += diagonal[i] + shift
     for k in range(r):
+        # rounding may leave the pivot of a singular block at or below zero
         pivot = np.sqrt(max(upper[k, k], 1e-300))
         upper[k, k] = pivot
         for j in range(k + 1, r):
@@ -105,6 +106,7 @@ def block_minimum(
         for j in range(r):
             size += q[k, j] * q[k, j]
     size = np.sqrt(size)
+    # |q| <= group: zero is optimal (the condition of the group lasso, Yuan and Lin, 2006)
     if size <= group:
         point[:, :] = 0.0
         return np.inf
@@ -115,6 +117,7 @@ def block_minimum(
             trace = 0.0
             for j in range(r):
                 trace += H[0, j, j] + diagonal[j]
+            # exact where H + D is a multiple of the identity
             mu = group * trace / r / (size - group)
     z = np.empty(r)
     for _ in range(50):
@@ -137,6 +140,7 @@ def block_minimum(
         length = np.sqrt(length)
         off = 1.0 / length - mu / group
         slope = bend / (length * length * length) - 1.0 / group
+        # where Newton's step would end at mu <= 0, or the slope is rounding: double or halve
         if slope < 0.0 and mu - off / slope > 0.0:
             mu -= off / slope
         else:
@@ -159,6 +163,7 @@ def _dual_ascent(W: Floats, v: Floats, nu: Floats) -> None:
             for j in range(c):
                 slope += W[i, j] * nu[j]
             new = max(0.0, nu[i] - slope / W[i, i])
+            # in the units of the primal point, whatever the scale of a constraint
             moved = max(moved, abs(new - nu[i]) * np.sqrt(W[i, i]))
             nu[i] = new
         if moved <= 1e-12:
@@ -174,6 +179,7 @@ def monotone_minimum(
     r = q.shape[0]
     c = constraint.shape[0]
     nu = np.zeros(c)
+    # the shortest q + A'nu over nu >= 0: zero is optimal where the group penalty covers it
     _dual_ascent(constraint @ constraint.T, constraint @ q, nu)
     inside = q + constraint.T @ nu
     if np.sqrt(np.sum(inside * inside)) <= group:
@@ -183,6 +189,7 @@ def monotone_minimum(
     nu[:] = 0.0
     solved = np.empty((c, r))
     for _ in range(60):
+        # a fixed point of mu = group / |g|; a quadratic program for each mu, solved in its dual
         factor(H, diagonal, mu, upper)
         for i in range(c):
             solved[i] = constraint[i]
@@ -265,6 +272,7 @@ def evidence_sums(
             for k in range(K):
                 energy += point[k, s + j] * point[k, s + j]
             d = rough[s + j]
+            # coordinates without roughness are the linear part, which has a prior of its own
             if d > 0.0:
                 out[w, 0] += K
                 out[w, 1] += variance[j] * d
@@ -371,6 +379,7 @@ def _move_intercepts(model: QuadraticModel, total_h: Floats, b: Floats) -> float
 def _totals(h: Floats) -> Floats:
     out = np.empty(h.shape[0])
     for k in range(h.shape[0]):
+        # a score that no row curves any more: its intercept must not move to infinity
         out[k] = max(np.sum(h[k]), 1e-12)
     return out
 
@@ -469,6 +478,7 @@ def _add_penalty_product(
         t = work[w]
         s = terms.start[t]
         e = s + terms.rank[t]
+        # an infinite shift marks a term that the group penalty holds at zero
         mu = shift[t] if shift[t] < np.inf else 0.0
         inner = 0.0
         size = 0.0
@@ -532,6 +542,7 @@ def conjugate_steps(
         for k in range(K):
             Apb[k] = np.sum(hp[k])
             curve += pb[k] * Apb[k]
+        # the model is convex: a direction that does not curve is rounding
         if curve <= 0.0:
             break
         alpha = rz / curve
@@ -547,6 +558,7 @@ def conjugate_steps(
         new = np.sum(left * z) + np.sum(leftb * zb)
         beta = new / rz
         rz = new
+        # Fletcher and Reeves' beta; the model is quadratic, so that all formulas agree
         p = z + beta * p
         pb = zb + beta * pb
     state.point[:, :] += x

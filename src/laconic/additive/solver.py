@@ -90,6 +90,7 @@ class QuadraticModel(NamedTuple):
         """The model of the terms in ``work``, without rows below ``negligible`` times the mean."""
         rows, packed = terms.packed
         size = curves.sum(axis=0) if len(curves) > 1 else curves[0]
+        # rows left out of the curvature stay in the gradient: the direction is still one of descent
         kept = np.flatnonzero(size > negligible * float(size.mean()))
         few = len(kept) <= tuning.COMPACTED_SHARE * len(size)
         if len(size) >= tuning.COMPACTED_ROWS and few:
@@ -192,6 +193,7 @@ class Preconditioner(NamedTuple):
         most = tuning.MOST_JOINT
         if not uneven:
             most = min(most, tuning.SOME_JOINT + tuning.JOINT_A_TERM * len(work))
+        # the least penalised ones first: there the columns are told apart by the rows alone
         freest = np.argsort(penalty[joint], kind="stable")[:most]
         joint = np.sort(joint[freest])
         gram = _joint_curvature(terms, model, work, joint)
@@ -211,6 +213,7 @@ def _joint_curvature(terms: TermSet, model: QuadraticModel, work: Ints, joint: I
     rows, packed, curves = model.rows, model.terms, model.curves
     n = tuning.JOINT_ROWS
     if curves.shape[1] > n:
+        # systematic sampling by curvature: one row at each of n equal steps of the cumulated sum
         up_to = np.cumsum(curves.sum(axis=0))
         steps = (np.arange(n) + 0.5) * (up_to[-1] / n)
         some = np.searchsorted(up_to, steps).astype(np.int64)
@@ -246,6 +249,7 @@ def solve_additive(
     point = start or null_point(problem)
     solution = None
     n_iter = 0
+    # a kink is rounded less and less, each problem started where the last one ended
     for blur in tuning.BLURS if problem.kinked else (0.0,):
         run = Descent(problem, point, blur)
         solution = run.until(tol, max_iter - n_iter, on_curvature, polish)
@@ -299,6 +303,7 @@ class Descent:
                 self.preconditioner = None
             least = tuning.LEAST_CONJUGATE * (1 + n_iter // 4)
             decrease = self._step(work, on_curvature, n_conjugate, least)
+            # the objective moves with the evidence: it has settled when two steps change little
             if on_curvature is not None:
                 small = small + 1 if abs(before - self.value) <= tol * abs(self.value) else 0
                 work = self._alive(work) if n_iter >= 4 else work
@@ -458,6 +463,7 @@ class Descent:
         penalty = self.problem.penalty
         old = penalty.value(self.g)
         promised = float((slope * change).sum()) + penalty.value(self.g + dg) - old
+        # an overflow in the direction, mostly of a worn preconditioner: no step, and a fresh one
         if not np.isfinite(promised):
             self.preconditioner = None
             return 0.0
@@ -468,6 +474,7 @@ class Descent:
             scores = self.scores + step * change
             g = self.g + step * dg
             value = self.state.loss(scores) + penalty.value(g)
+            # Armijo's rule with its usual constant
             if value <= self.value + 1e-4 * step * min(promised, 0.0) + slack or step < 1e-9:
                 break
             step *= 0.5

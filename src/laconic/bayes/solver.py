@@ -93,6 +93,7 @@ def _newton_step(
         return None
     hessian = rows.curvature(state.w, free)
     diagonal = hessian.diagonal()
+    # variables that say the same have equal lines in the Hessian
     ridge = 1e-12 * float(diagonal.max()) + 1e-300
     hessian[np.diag_indices_from(hessian)] += ridge
     root = math.sqrt(float(diagonal.max()) + ridge)
@@ -107,6 +108,7 @@ def _newton_step(
     )
     target = state.w.copy()
     target[free] = goal
+    # the decrease of the linear part and of the penalty, which Armijo's rule asks a share of
     promise = float(state.slope @ (target - state.w)) + (
         criterion.regulariser(target) - criterion.regulariser(state.w)
     )
@@ -190,6 +192,7 @@ def _cheapest_first(rows: CodedRows, criterion: WeightedBayes, w: Floats, most: 
     hessian = rows.curvature(w, used)
     hessian[np.diag_indices_from(hessian)] += 1e-9 * float(hessian.diagonal().max()) + 1e-12
     slope = criterion.slope(w, rows.loss_and_slope(w)[1])[used]
+    # at the bound w = 1 the gradient is not zero: leaving costs its first order too
     held_back = np.where(w[used] == 1.0, np.maximum(-slope, 0.0), 0.0)
     rise = held_back * w[used] + 0.5 * w[used] ** 2 / np.linalg.inv(hessian).diagonal()
     order = np.argsort(rise, kind="stable")

@@ -254,6 +254,7 @@ def _settled(source: Source, loss: ScoreLoss, found: Solution, fit_intercept: bo
     miss = np.concatenate([place for _, place in parts])
     miss -= X @ found.point[:-1] + found.point[-1]
     table = np.column_stack([X, np.full(len(X), float(fit_intercept))])
+    # least-norm move: equal rows on a kink make the system singular
     return np.asarray(found.point + np.linalg.lstsq(table, miss, rcond=1e-10)[0])
 
 
@@ -320,6 +321,7 @@ class _Moments:
         """Products of centred columns, with the centred target, and the means."""
         G, d = self.products, len(self.shift)
         means = G[-1, :-1] / self.weight
+        # safe from cancellation because the columns were shifted near their means before
         inner = G[:-1, :-1] - self.weight * np.outer(means, means)
         return inner[:d, :d], inner[:d, d], means[:d] + self.shift, float(means[d]) + self.middle
 
@@ -342,6 +344,7 @@ def solve_least_squares(
         H, right = moments.products[:d, :d], moments.products[:d, d]
         mean, level = np.zeros(d), 0.0
     H = C * k * H
+    # the penalty |w|^2 / 2; an intercept has dropped out with the centring
     H[np.diag_indices(d)] += 1.0
     try:
         factor = cho_factor(H, lower=True, overwrite_a=True, check_finite=False)
@@ -355,6 +358,7 @@ def solve_least_squares(
             return None
         if gap <= tol * value:
             return Solution(point, value, gap, n_iter, "gap")
+        # iterative refinement: the residual comes from the rows, not from the normal equations
         w = w - cho_solve(factor, rest, check_finite=False)
     return None
 
@@ -377,6 +381,7 @@ def _by_singular_values(
         mean, level = s @ X / s.sum(), float(s @ y / s.sum())
     A, t = root[:, None] * (X - mean), root * (y - level)
     U, S, V = svd(A, full_matrices=False)
+    # the rank that numpy and MATLAB take: below it singular values are rounding
     kept = max(A.shape) * np.finfo(float).eps * S.max(initial=0.0) < S
     U, S, V = U[:, kept], S[kept], V[kept]
     inside = U.T @ t
@@ -508,6 +513,7 @@ def solve_joint_logistic(
     nowhere = np.zeros((problem.n_classes, X.shape[1] + 1))
     best, n_iter = (nowhere, *problem.certify(nowhere)), 0
     why: WhyStopped = "max_iter"
+    # scikit-learn stops by the gradient; it is lowered until the certified gap is small enough
     gradient_tol = 1e-3
     for _ in range(8):
         point = _run(engine, X, y, weight, gradient_tol)

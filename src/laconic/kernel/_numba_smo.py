@@ -88,6 +88,7 @@ def response(
         return -y * math.log(al), 1.0 / (s * al)
     if al <= a and a > 0.0:
         return t, 0.0
+    # the entropy's slope is infinite at both ends: stay a hair inside
     al = min(max(al, 1e-300), 1.0 - 1e-16)
     return y * (math.log1p(-al) - math.log(al)), 1.0 / (s * al * (1.0 - al))
 
@@ -294,6 +295,7 @@ def smo(
         other = cache.table[slot[j]]
         stamp[slot[j]] = cache.clock[0]
         cache.clock[0] += 1
+        # |phi_i - phi_j|², zero for equal rows; single precision may say a little less
         eta = max(diagonal[i] + diagonal[j] - 2.0 * row[j], 0.0)
         bend = max(eta + fall[i] + fall[j], 1e-12)
         room = min(high[i] - beta[i], beta[j] - low[j])

@@ -114,7 +114,9 @@ class Bundle:
         self.priors.append(prior)
         value = float(prior @ risks)
         if value > self.low:
+            # V at any prior is a lower bound of the minimax risk ...
             self.low, self.best = value, len(self) - 1
+        # ... and the worst risk of any rule an upper one
         self.high = min(self.high, self.box.worst(risks)[0])
         return risks
 
@@ -145,6 +147,7 @@ class Bundle:
         )
         if found.status != 0:
             raise RuntimeError(f"the master program of the bundle failed: {found.message}")
+        # the multipliers of the cuts are the weights of the mixture (strong duality)
         weights = np.maximum(-found.ineqlin.marginals, 0.0)
         prior = np.clip(found.x[:n_classes], self.box.low, self.box.high)
         return weights / weights.sum(), prior
@@ -205,6 +208,7 @@ def level_bundle(
             bundle.priors[bundle.best],
             bundle.cuts,
             len(bundle),
+            # Lemaréchal, Nemirovskii and Nesterov (1995): project the best point on a level set
             bundle.low + LEVEL * gap,
             box.low,
             box.high,
@@ -283,6 +287,7 @@ def solve_minimax(
     Sparse laws may hold counts, with ``class_weight`` the number that divides each class: then
     proportional profiles are found exactly and merged (not for the paper's subgradient).
     """
+    # in units of the largest cost: tolerances of the programs are absolute
     scale = float(loss.max()) or 1.0
     unit = loss / scale
     if bool((unit == zero_one(len(unit))).all()):
@@ -357,6 +362,7 @@ def _crossing(breaks: Floats, drop: Floats, slope: float) -> float:
     """
     if slope <= 0:
         return 0.0
+    # breaks lie in [0, 1]; the last bucket holds those at 1 alone
     bucket = (breaks * BUCKETS).astype(np.int64)
     fallen = np.cumsum(np.bincount(bucket, drop, minlength=BUCKETS + 1))
     found = int(np.searchsorted(fallen, slope))
@@ -392,6 +398,7 @@ def _around(
     risks = (mass * loss).sum(axis=2)
     slope = risks[:, 0] - risks[:, 1]
     fall = slope[0] - slope[1]
+    # slopes of the mixture are linear in the share: its zero equalises the two risks
     share = float(np.clip(slope[0] / fall, 0.0, 1.0)) if fall > 0 else 0.0
     weights = np.array([1.0 - share, share])
     kept = weights > 0
@@ -436,6 +443,7 @@ def minimax_lp(laws: Laws, loss: Floats, box: PriorBox, *, tol: float = 1e-8) ->
         raise RuntimeError(f"HiGHS did not solve the minimax program: {found.message}")
     prior = np.clip(found.x[:n_classes], box.low, box.high)
     decisions = np.maximum(-found.ineqlin.marginals.reshape(n_profiles, n_classes), 0.0)
+    # they sum to one by the dual constraint of s_t, up to the tolerance of the program
     decisions /= decisions.sum(axis=1, keepdims=True)
     risk = BayesRisk(laws, loss)
     rule = _as_mixture(decisions, prior, risk)

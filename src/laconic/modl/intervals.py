@@ -109,6 +109,7 @@ class _Search:
         self.n_levels = len(levels)
         small = [k for k, (_, cuts) in enumerate(levels) if self._affordable(len(cuts))]
         bound: Floats | None = None
+        # fine levels first: their layers bound those of every coarser level from below
         for k in reversed(small):
             level, cuts = levels[k]
             prior = self._prior_costs(level, len(cuts))
@@ -154,6 +155,7 @@ class _Search:
         return self.prior.construction(parts) + self.prior.intervals(parts, level)
 
     def _keep(self, places: Ints, level: int, value: float) -> None:
+        # equal descriptions differ by rounding: the one found first stays
         if value < self.value - 1e-9 * abs(self.value):
             self.value = value
             self.best = Cuts(places, level)
@@ -162,6 +164,7 @@ class _Search:
         """Try the best partition by these cuts; returns lower bounds of the layers."""
         ends = np.concatenate([[0], cuts, [self.table.n_values]])
         limits, table = self.limits, self.table
+        # Fisher's dynamic program over the number of parts: exact for these cuts
         layers = solve_layers(
             self.prefix[ends], table.n_classes, prior, self.value, limits.min_weight, table.table
         )
@@ -191,6 +194,7 @@ class _Search:
             return
         chosen = np.searchsorted(cuts, ends[layers.cuts(n_parts)])
         if not self.limits.monotone:
+            # merging may have dropped the best place of a cut: it is sought among its neighbours
             reach = max(REACH, REACH * len(cuts) // target)
             chosen = settle_cuts(self.prefix, cuts, chosen, reach, n_classes, minimum, table.table)
         places = cuts[chosen]

@@ -85,6 +85,7 @@ def _remove(R: Floats, u: Floats, order: NDArray[np.int64], k: int, p: int) -> N
     for i in range(p, k - 1):
         order[i] = order[i + 1]
         a, b = R[i, i], R[i + 1, i]
+        # Givens rotation; hypot neither overflows nor underflows where a² + b² would
         h = np.hypot(a, b)
         c, s = a / h, b / h
         above, below = R[i, i : k - 1], R[i + 1, i : k - 1]
@@ -106,6 +107,7 @@ def _append(
     for i in range(k):
         r[i] = G[j, order[i]]
     _forward(R, k, r)
+    # Schur complement: the squared distance of column j to the span of the free ones
     pivot = G[j, j] - np.dot(r, r)
     if pivot <= PIVOT * G[j, j]:
         return -1
@@ -165,7 +167,9 @@ def _settle(work: Work, box: Box, k: int) -> tuple[int, int, float]:
                 step = min(step, (low - w[j]) / d[p])
             elif goal > high:
                 step = min(step, (high - w[j]) / d[p])
+        # a weight that rounding has put past its bound would ask for a step back
         step = max(step, 0.0)
+        # of the quadratic along a part of its Newton step, whose whole length gains |u|² / 2
         decrease += (step - 0.5 * step * step) * np.dot(u[:k], u[:k])
         if step >= 1.0:
             for p in range(k):
@@ -376,6 +380,7 @@ def active_set(
             shut[:] = False  # a variable refused earlier gets a second chance
             moved = False
             continue
+        # several at once until a block gains nothing; then one by one, which cannot cycle
         wanted = 1 if single else 1 + k // 4
         share = open_best if single else BLOCK * open_best
         first, swapped = -1, False

@@ -125,6 +125,7 @@ class KinkNewton(ABC, Generic[P, A]):
             if self._proved(place, tol):
                 why = "gap"
                 break
+            # no progress beyond rounding: certificates may still close the gap for a while
             idle = idle + 1 if before - place.value <= 1e-14 * abs(before) else 0
             if n_iter == self.max_iter or stuck > 8 or idle > 40:
                 why = "max_iter" if n_iter == self.max_iter else "stalled"
@@ -138,6 +139,7 @@ class KinkNewton(ABC, Generic[P, A]):
                 break
             stuck = stuck + 1 if length < 0.01 else 0
             if stuck:
+                # short steps mean that kinks were met which the model did not hold
                 self.cap = min(4 * self.cap, self.most)
         if not np.isfinite(place.gap):
             self._certify(place, model.by_sign, np.inf)
@@ -185,6 +187,7 @@ class KinkNewton(ABC, Generic[P, A]):
         if not self.fit_intercept:
             G[-1] = 0.0
             H[-1, :] = H[:, -1] = 0.0
+            # the intercept stays where it is: an identity line keeps H positive definite
             H[-1, -1] = 1.0
         return Model(by_sign, G, H, reach)
 
@@ -321,6 +324,7 @@ def shortened(
     ``at`` gives value, slope and what is there; (0, ``start``) where nothing is below ``value``.
     """
     low, high, length = 0.0, 1.0, 0.5
+    # the line is convex, so that the sign of its slope says on which side the minimum is
     best = (value, 0.0, start)
     for _ in range(40):
         total, tilt, there = at(length)

@@ -109,6 +109,7 @@ def _well_conditioned_factor(H: Floats) -> Floats | None:
     except np.linalg.LinAlgError:
         return None
     pivots = np.diag(lower)
+    # pivots are square roots: a ratio of 1e-7 is a condition number of about 1e14
     return lower if pivots.min() > 1e-7 * pivots.max() else None
 
 
@@ -137,6 +138,7 @@ def _exchange(
         v[F] = 0.0
         q = p0 + B.T @ v
         if len(F):
+            # far more rows on their kink than unknowns: a bad guess, and a large singular system
             if len(F) > 4 * B.shape[1]:
                 return None
             solved = _least_norm(B[F], offset[F] - B[F] @ q)
@@ -164,6 +166,7 @@ def _least_norm(A: Floats, b: Floats) -> Floats:
         pivots = np.diag(factor[0])
         if pivots.min() > 1e-6 * pivots.max():
             x: Floats = cho_solve(factor, b, check_finite=False)
+            # one step of iterative refinement: the squared condition of A A' costs digits
             x += cho_solve(factor, b - gram @ x, check_finite=False)
             return x
     except LinAlgError:
@@ -200,6 +203,7 @@ def _interior_point(
             and float(np.abs(dual).max()) <= 1e-10 * scale_dual
         ):
             break
+        # both bounds of a multiplier eliminated: a weighted least-squares system in p is left
         theta = 1.0 / (over / room + under / v)
         factor = _normal_factor(H, rows, theta)
         if factor is None:
@@ -221,10 +225,12 @@ def _interior_point(
         ahead = float(
             (over + step * d_over) @ (room - step * dv) + (under + step * d_under) @ (v + step * dv)
         ) / (2 * n)
+        # Mehrotra's centring: the cube of what the predictor alone would leave
         centre = mu * (max(ahead, 0.0) / mu) ** 3
         dp, dv, d_over, d_under = move(
             centre - over * room + d_over * dv, centre - under * v - d_under * dv
         )
+        # stay strictly inside the box
         step = min(1.0, 0.995 * _longest(v, dv, room, over, d_over, under, d_under))
         if step < 1e-10:
             break
@@ -246,6 +252,7 @@ def _normal_factor(H: Floats, rows: Floats, theta: Floats) -> Floats | None:
         M = H + scaled.T @ scaled
     if not np.isfinite(M).all():
         return None
+    # near the solution theta spans many decades: a ridge at rounding level lets the factor exist
     ridge = 1e-14 * float(np.trace(M)) / len(M)
     for _ in range(6):
         try:

@@ -85,6 +85,7 @@ class _Multipliers:
         kink = rows.kink
         self.ceiling = np.where(np.isfinite(kink.position), rows.weight * kink.jump, 0.0)
         self.position = np.where(self.ceiling > 0, kink.position, 0.0)
+        # multipliers of the kinks (augmented Lagrangian), started in the middle of their range
         self.v = 0.5 * self.ceiling
         self.sharpness = 4.0
         self.n_iter = 0
@@ -117,6 +118,7 @@ class _Multipliers:
                 # new multipliers alone did not do it: narrow the smoothing
                 self.sharpness = min(SHARPEN * self.sharpness, SHARPEST)
             before = gap
+            # inexact minimisation: each smoothed problem is solved more closely than the last
             aim = max(0.03 * aim, 1e-4 * self.tol)
             here = self._smooth(here.z)
         return self._solution(point, here, gap, value, slope, why)
@@ -127,6 +129,7 @@ class _Multipliers:
         state = self.rows.evaluate(z)
         ahead = np.where(self.ceiling > 0, z - self.position, 0.0)
         stiffness = self.sharpness * self.ceiling
+        # the proximal point of the multiplier: the hinge is smoothed around where it stood
         v = np.clip(self.v + stiffness * ahead, 0.0, self.ceiling)
         natural = np.where(ahead > 0, self.ceiling, 0.0)
         inside = (v > 0) & (v < self.ceiling)
@@ -186,6 +189,7 @@ class _Multipliers:
             there = self._smooth(here.z + length * dz)
             w_new = w + length * dw
             total = 0.5 * float(w_new @ w_new) + there.value
+            # Armijo's rule; the last term is what rounding may lose at the end
             if total <= value + 1e-4 * length * tilt + 1e-15 * abs(value):
                 return length, there
             length *= 0.5
