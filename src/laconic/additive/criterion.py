@@ -267,6 +267,7 @@ def balanced_shares(wanted: Floats, got: Floats, total: float) -> tuple[float, F
     """The same from the weights of the classes: those of the labels and those of the p."""
     with np.errstate(divide="ignore", invalid="ignore"):
         over = np.where(got > wanted, 1.0 - wanted / got, 0.0)
+    # the least mixing that leaves no class with more than it has: q then fills up the rest
     eps = float(over.max())
     if eps <= 0.0:
         return 0.0, wanted / total
@@ -281,6 +282,7 @@ def row_gap(scores: Floats, p: Floats, y: Ints, weight: Floats, loss: TruncatedL
         price = fenchel_young(loss, scores[0], u, sign)
         return float(weight @ np.where(weight > 0, price, 0.0))
     q = softmax(scores, axis=0)
+    # for the multinomial loss the Fenchel-Young sum is the divergence KL(p || softmax)
     terms = xlogy(p, p) - xlogy(p, np.maximum(q, 1e-300))
     return float(weight @ np.maximum(terms.sum(axis=0), 0.0))
 
@@ -295,6 +297,7 @@ def certified_gap(
     weight, hot = problem.weight, problem.one_hot()
     safe = np.where(weight > 0, weight, 1.0)
     if problem.n_scores == 1:
+        # any p in the simplex certifies: the slopes give the one that is exact at the optimum
         p1 = np.clip(hot[1] + slopes[0] / safe, 0.0, 1.0)
         p = np.stack([1.0 - p1, p1])
         hot_scores = hot[1:]
@@ -322,6 +325,7 @@ def penalty_gap(problem: AdditiveProblem, g: Floats, theta: Floats) -> float:
     bends = np.bincount(owner, 0.5 * (g**2).sum(axis=0) * problem.diagonal, minlength=T)
     lifted = _lifted(problem, g, theta)
     parts = problem.group * penalty.norms(g) + bends + penalty.conjugate(lifted) - inner
+    # each part is a Fenchel-Young sum, below zero by rounding alone
     return float(np.maximum(parts, 0.0).sum())
 
 

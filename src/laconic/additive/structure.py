@@ -147,8 +147,10 @@ class Smoothness:
             prior = np.where(pooled, common[0], tuning.WEAK_PRIOR)
             mean = np.where(pooled, common[1], unit**2)
             old = own[work]
+            # Fellner and Schall (Wood and Fasiolo, 2017), with a gamma prior of ``prior`` freedoms
             wanted = (freedom + prior) / (energy + prior / mean) / unit
             wanted = np.clip(wanted, tuning.LEAST_SMOOTHING / unit, tuning.MOST_SMOOTHING / unit)
+            # the Hessian is that of the old parameters: far from them the step knows nothing
             wanted = np.clip(wanted, old / tuning.MOST_CHANGE, old * tuning.MOST_CHANGE)
             own[work] = np.where(part[:, 0] > 0, wanted, old)
 
@@ -176,6 +178,7 @@ class Smoothness:
         own = np.argmin(np.abs(np.subtract.outer(tuning.POWERS, self.power[work])), axis=0)
         at = np.arange(len(work))
         other = best.argmax(axis=0)
+        # a margin against turning back and forth between two powers of equal evidence
         moved = best[other, at] > best[own, at] + tuning.POWER_MARGIN
         chosen, to = work[moved], other[moved]
         self.power[chosen] = np.array(tuning.POWERS)[to]

@@ -34,6 +34,7 @@ def binary_pass(
             k = used[u]
             score += scaled[start[k] + codes[i, k]]
         margin = score if y[i] == 1 else -score
+        # stable on both sides: the exponential never overflows and log1p keeps small losses
         tail = np.exp(-abs(margin))
         if margin > 0.0:
             loss += weight[i] * np.log1p(tail)
@@ -123,6 +124,7 @@ def binary_curvature_rows(
             k = used[u]
             score += scaled[start[k] + codes[i, k]]
         tail = np.exp(-abs(score))
+        # p (1 - p) = tail / (1 + tail)^2 whatever the sign of the score
         root = np.sqrt(weight[i] * tail) / (1.0 + tail)
         for f in range(free.shape[0]):
             k = free[f]
@@ -185,12 +187,15 @@ def scalar_minimum(h: float, b: float, c: float, power: float) -> float:
         if turn >= 1.0 or h * turn + b + c * power * turn ** (power - 1.0) >= 0.0:
             return 0.0
         for _ in range(60):
+            # from v = 1 on a convex slope Newton's iterates fall to the larger root and never pass
+            # it
             slope = h * v + b + c * power * v ** (power - 1.0)
             bend = h - c * power * (1.0 - power) * v ** (power - 2.0)
             step = slope / bend
             v -= step
             if abs(step) <= 1e-14:
                 break
+    # zero is a local minimum too (infinite slope there): the lower of the two
     return v if 0.5 * h * v * v + b * v + c * v**power < 0.0 else 0.0
 
 

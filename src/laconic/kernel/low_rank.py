@@ -80,6 +80,7 @@ def find_span(rows: KernelRows, most: int, least: float, *, patience: float = np
     if len(basis) == most < n and np.isfinite(patience):
         # a sample alone takes up all rows allowed: hopeless, and known before any other row is read
         return Span(basis, lower, np.zeros((0, most)), np.full(n, np.inf))
+    # K_BB = LL' was factored in pivoting: L^-1 k(B, x) are coordinates in an orthonormal basis
     features = whiten(lower, rows.block(slice(None), basis))
     left = _left_over(diagonal, features)
     while len(basis) < min(most, n) and float(left.max()) > least:
@@ -96,6 +97,7 @@ def find_span(rows: KernelRows, most: int, least: float, *, patience: float = np
 def _extended(rows: KernelRows, span: Span, most: int, least: float) -> Span:
     """The basis with rows added among those that are approximated worst."""
     size = min(SAMPLE, rows.n_rows)
+    # sorted, so that ties do not depend on how the selection partitions
     worst = np.sort(np.argpartition(-span.left, size - 1)[:size])
     F = span.features[worst]
     rest = rows.block(worst, worst) - F @ F.T

@@ -142,6 +142,7 @@ class FeatureSpace:
         if len(used) != len(curvature):
             used = np.zeros(len(curvature))
         moved = np.flatnonzero(np.abs(curvature - used) > STALE * np.maximum(curvature, used))
+        # taking old rows out costs as much as putting new ones in, and leaves rounding behind
         if len(moved) > 0.6 * np.count_nonzero(curvature):
             used = np.zeros(len(curvature))
             moved = np.flatnonzero(curvature)
@@ -182,6 +183,7 @@ class FeatureSpace:
         dw = -cho_solve(factor, gradient, check_finite=False)
         db = 0.0
         if self.fit_intercept:
+            # the intercept by its Schur complement, so that the factor stays that of the features
             beside = cho_solve(factor, border, check_finite=False)
             bend = max(total - float(border @ beside), ease)
             db = -(float(rounded.slope.sum()) + float(border @ dw)) / bend
@@ -213,6 +215,7 @@ def line_search(
     total, end, there = at(1.0)
     if end <= 0.0 or total <= value + 1e-4 * tilt:
         return 1.0, there
+    # the secant of the two slopes, kept away from the ends of the bracket below
     low, high, length = 0.0, 1.0, tilt / (tilt - end)
     best: tuple[float, float, Rounded] | None = None
     for _ in range(40):

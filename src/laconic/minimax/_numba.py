@@ -113,6 +113,7 @@ def proportion_keys(start: Ints, klass: Labels, mass: Floats) -> tuple[Floats, K
     for t in range(len(start) - 1):
         key = np.uint64(0x9E3779B97F4A7C15)
         for at in range(start[t], start[t + 1]):
+            # odd constants of xxHash and MurmurHash; groups are compared cell by cell afterwards
             key ^= bits[at] + np.uint64(klass[at]) * np.uint64(0xC2B2AE3D27D4EB4F)
             key *= np.uint64(0xFF51AFD7ED558CCD)
             key ^= key >> np.uint64(32)
@@ -270,6 +271,7 @@ def project_on_level(
             z[:] = 0.0
             for column in range(size, n):
                 for k in range(n):
+                    # the part of the normal that active constraints leave free: the primal step
                     z[k] += basis[k, column] * d[column]
             for row in range(size - 1, -1, -1):
                 total = d[row]
@@ -277,6 +279,7 @@ def project_on_level(
                     total -= upper[row, column] * r[column]
                 r[row] = total / upper[row, row]
             dual_step, drop = np.inf, -1
+            # the sum constraint (place 0) is an equality: its multiplier may have any sign
             for j in range(1, size):
                 if r[j] > 0.0 and force[j] / r[j] < dual_step:
                     dual_step, drop = force[j] / r[j], j
@@ -285,6 +288,7 @@ def project_on_level(
             for k in range(n):
                 reach += z[k] * normal[k]
                 length += normal[k] * normal[k]
+            # a normal that depends on the active ones moves no point: only multipliers can give way
             full_step = -slack / reach if reach > 1e-14 * length else np.inf
             step = min(dual_step, full_step)
             if step == np.inf:

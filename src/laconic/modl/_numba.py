@@ -32,6 +32,7 @@ def _log_factorial_of_type(x: Any, table: Any) -> Any:
             return 0.0
         shift = 1.0
         z = x + 1.0
+        # Stirling's series is asymptotic: from 10 on its five terms leave less than 2e-14
         while z < 10.0:
             shift *= z
             z += 1.0
@@ -50,6 +51,7 @@ def run_cost(prefix: AnyArray, start: int, stop: int, n_classes: int, table: Any
     width = prefix.shape[1]
     cost = 0.0
     for first in range(0, width, n_classes):
+        # a zero of the type of the weights, whole or floating
         total = prefix[0, 0] - prefix[0, 0]
         for j in range(first, first + n_classes):
             n = prefix[stop, j] - prefix[start, j]
@@ -105,6 +107,7 @@ def penalised_minimum(packed: AnyArray, n_values: int, penalty: float) -> float:
         low = np.inf
         for s in range(t):
             value = best[s] + packed[at + s]
+            # a select and not a branch: the compiler turns the loop into vector instructions
             low = value if value < low else low
         best[t] = low + penalty
         at += t
@@ -143,6 +146,7 @@ def trace_back(packed: AnyArray, layers: AnyArray, n_parts: int) -> AnyArray:
     for part in range(n_parts - 1, 0, -1):
         at = t * (t - 1) // 2
         for s in range(part, t):
+            # the same sum of the same two numbers as in the forward pass: equality is exact
             if layers[part - 1, s] + packed[at + s] == layers[part, t]:
                 t = s
                 break
@@ -285,6 +289,7 @@ def settle_cuts(
             low = run_cost(prefix, start, here, n_classes, table) + run_cost(
                 prefix, here, end, n_classes, table
             )
+            # a move must gain more than rounding, else two equal places could alternate
             low -= 1e-9 * (1.0 + abs(low))
             for p in range(first, stop):
                 cut = allowed[p]

@@ -236,6 +236,7 @@ class _Search:
         q = np.array([int(mask).bit_count() for mask in masks])
         for n_parts in range(3, most + 1):
             by_size = self._garbage_prior(n_parts)
+            # every subset as the garbage, the best grouping of its complement beside it
             value = by_size[q] + costs + best[n_parts - 1, everything ^ masks]
             low = int(np.argmin(value))
             self._note_bound(float(value[low]))

@@ -358,9 +358,11 @@ def _at_margin(
         if high - low <= 1e-14 * width:
             break
         guess = _support_penalty(state, first, mu) if share == 1.0 and turn % 2 == 0 else np.nan
+        # Newton's guess on this support, or bisection where the support has changed too much
         t = guess if low < guess < high else 0.5 * (low + high)
     margin = _mean_margin(first, state.weights)
     if over is not None and abs(margin - mu) > 1e-12 * np.abs(first).max():
+        # the margin jumps between under and over: their mixture of margin mu is optimal too
         mixed = over / np.abs(over).sum()
         if under is not None:
             rest = under / np.abs(under).sum()
@@ -396,6 +398,7 @@ def _support_penalty(state: ActiveSet, first: Floats, mu: float) -> float:
     solved = cho_solve((state.factor[: state.k, : state.k], False), rhs)
     a_p, a_r = first[free] @ solved
     s_p, s_r = side @ solved
+    # a'(p - penalty r) = mu s'(p - penalty r), solved for the penalty
     below = a_r - mu * s_r
     return float((a_p - mu * s_p) / below) if below != 0.0 else np.nan
 

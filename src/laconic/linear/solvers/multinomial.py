@@ -169,6 +169,7 @@ class _Newton:
                 table = np.c_[dense(block.X[active]), np.ones(len(active))]
                 for k in range(K):
                     for m in range(k + 1):
+                        # of diag(P) - P P', block by block: only the lower triangle is computed
                         bend = P[active, k] * ((k == m) - P[active, m]) * strength[active]
                         H[k, :, m] += (table * bend[:, None]).T @ table
             for k in range(K):
@@ -258,6 +259,7 @@ class _Newton:
 
     def _crossed(self, place: _Place, dF: Floats, known: Ints) -> Ints:
         change = (plain_slope(place.F, self.y) * dF).sum(axis=1)
+        # the floor is met where the log-loss crosses it, here to first order in the step
         crosses = ((place.height > 0) != (place.height + change > 0)) & self.kinked
         crosses[known] = False
         found = np.flatnonzero(crosses)
@@ -288,6 +290,7 @@ class _Newton:
         P = softmax(place.F, axis=1)
         rows = np.arange(self.n_rows)
         share = place.share
+        # what class k pulls from rows of class m; with intercepts in and out must be equal
         flow = P * (self.weight * share)[:, None]
         flow[rows, self.y] = 0.0
         total = np.zeros((self.n_classes, self.n_classes))

@@ -129,6 +129,7 @@ class MemoryNewton(KinkNewton[RowPlace, RowsAhead]):
 
         value = place.value
         total, tilt, there = at(1.0)
+        # full steps keep Newton's quadratic rate; near the end the promise is below rounding
         if tilt <= 0 or total <= value - 1e-4 * promised or promised <= 1e-13 * value:
             return 1.0, there
         return shortened(at, value, place.state)
@@ -159,6 +160,7 @@ class MemoryNewton(KinkNewton[RowPlace, RowsAhead]):
         dz, index = ahead.dz, hinges.rows.index
         fourth = dz * dz
         fourth *= fourth
+        # the sum to be computed is of this order: not worth a try where it cannot pass
         if float(place.state.curvature @ fourth) > 64 * tol * new.value:
             return
         slope = place.state.slope + place.state.curvature * dz
@@ -167,6 +169,7 @@ class MemoryNewton(KinkNewton[RowPlace, RowsAhead]):
         rest = model.H @ step.p + model.G + hinges.rows.table.T @ (step.v - natural)
         rest += self._into_domain(slope, hinges, new.state)
         if self.fit_intercept:
+            # sum u = 0 for the intercept: the row that curves most takes the rest, at least price
             carrier = int(np.argmax(place.state.curvature))
             slope[carrier] -= rest[-1]
             rest = rest - rest[-1] * self.rows.gather(np.array([carrier]))[0]
