@@ -73,8 +73,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_of(
         "data/row_keys", "tests/data/test_row_keys.py",
-        ("says = np.where(_constant(table), _NOTHING, _ALIKE)",
-         "says = np.full(len(table.names), _ALIKE)"),
+        ("constant = _constant(table)", "constant = np.zeros(len(table.names), dtype=bool)"),
         ("many = count[place] >= 2 * n_folds", "many = count[place] >= 0"),
     ),
     *_of(

@@ -14,7 +14,8 @@ from sklearn.linear_model import LogisticRegression, QuantileRegressor, Ridge, R
 import conic
 from laconic import ConvexRiskClassifier, load, save, scan
 from laconic.convex import ConvexRiskRegressor
-from laconic.convex.solver import _certified, linear_gap, solve_joint_logistic, solve_least_squares
+from laconic.convex.least_squares import _certified, solve_least_squares
+from laconic.convex.solver import linear_gap, solve_joint_logistic
 from laconic.core.losses import LogisticLoss, TruncatedLogistic, get_loss, log_odds
 from laconic.data.source import ArraySource
 

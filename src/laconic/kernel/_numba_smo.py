@@ -65,7 +65,7 @@ class Cache(NamedTuple):
     right: Single
 
 
-class Desk(NamedTuple):
+class Workspace(NamedTuple):
     """Five rows to work in, in single or double precision, and the same memory as whole numbers.
 
     ``mask`` is the largest of these whole numbers.
@@ -239,9 +239,9 @@ def bring(i: int, cache: Cache) -> None:
 
 @njit(cache=True, inline="always")
 def spread(rows: Rows, dual: Dual, diagonal: Floats, p: int, table: NDArray[Any]) -> None:
-    """f - h of a row on the desk, infinite where its multiplier cannot move, and its curvature.
+    """f - h of a row, infinite where its multiplier cannot move, and its curvature: workspace.
 
-    Conditions would break the stride of the loops over the desk.
+    Conditions would break the stride of the loops over the workspace.
     """
     e = dual.f[p] - dual.h[p]
     table[UP, p] = e if dual.beta[p] < rows.high[p] else np.inf
@@ -253,8 +253,8 @@ def spread(rows: Rows, dual: Dual, diagonal: Floats, p: int, table: NDArray[Any]
 
 @njit(cache=True)
 def smo(
-    rows: Rows, dual: Dual, diagonal: Floats, cache: Cache, desk: Desk, tol: float, most: int,
-    want: Ints,
+    rows: Rows, dual: Dual, diagonal: Floats, cache: Cache, workspace: Workspace, tol: float,
+    most: int, want: Ints,
 ) -> tuple[int, int, float, float]:  # fmt: skip
     """Pair steps until the largest violation is below ``tol`` or ``most`` steps are made.
 
@@ -265,7 +265,7 @@ def smo(
     """
     beta, f, h, fall = dual.beta, dual.f, dual.h, dual.fall
     low, high, slot, stamp = rows.low, rows.high, cache.slot, cache.stamp
-    table, words, mask = desk.table, desk.words, desk.mask
+    table, words, mask = workspace.table, workspace.words, workspace.mask
     up, down, stiff = table[UP], table[DOWN], table[STIFF]
     for p in range(beta.shape[0]):
         spread(rows, dual, diagonal, p, table)

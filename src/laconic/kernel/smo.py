@@ -90,11 +90,11 @@ def _take(rows: hot.Rows, kept: Ints) -> hot.Rows:
     return hot.Rows(rows.family, *(np.ascontiguousarray(part[kept]) for part in rows[1:]))
 
 
-def _desk(n: int, single: bool) -> hot.Desk:
+def _workspace(n: int, single: bool) -> hot.Workspace:
     """Memory that the compiled loop works in, in single or double precision, and its bits."""
     table: NDArray[Any] = np.empty((5, max(n, 2)), np.float32 if single else np.float64)
     words: NDArray[Any] = table.view(np.int32 if single else np.int64)
-    return hot.Desk(table, words, words.dtype.type(np.iinfo(words.dtype).max))
+    return hot.Workspace(table, words, words.dtype.type(np.iinfo(words.dtype).max))
 
 
 def _finest(f: Floats, single: bool) -> float:
@@ -263,12 +263,12 @@ def _sweeps(
     hot.responses(part, dual.beta, dual.h, dual.fall)
     diagonal = cache.kernel.diagonal
     want = np.zeros(1, np.int64)
-    desk = _desk(len(here), single)
+    workspace = _workspace(len(here), single)
     value = np.inf
     done, rest, best, worst = 0, CHECK_EVERY, -np.inf, np.inf
     while done < most:
         code, steps, best, worst = hot.smo(
-            part, dual, diagonal, cache.arrays, desk, _finest(dual.f, single),
+            part, dual, diagonal, cache.arrays, workspace, _finest(dual.f, single),
             min(rest, most - done), want,
         )  # fmt: skip
         done, rest = done + steps, rest - steps
@@ -291,7 +291,7 @@ def _sweeps(
             continue
         here, part, some = here[kept], _take(part, kept), some.subset(kept)
         diagonal, dual = diagonal[kept], hot.Dual(*(array[kept] for array in dual))
-        cache, desk = cache.shrunk(kept), _desk(len(here), single)
+        cache, workspace = cache.shrunk(kept), _workspace(len(here), single)
     beta[here] = dual.beta
     return max(done, 1)
 

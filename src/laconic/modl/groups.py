@@ -295,15 +295,15 @@ class _Search:
     def _promising_garbage(self, owners: list[Ints], layer_bound: Floats) -> None:
         """Value moves from the groupings that could hide a cheaper one with a garbage group."""
         n_values = self.at.n_values
-        hopes = []
+        promising = []
         for n_parts in range(3, min(len(layer_bound), FIRST_PARTS) + 1):
             largest = n_values - (n_parts - 1)
             least = self.prior.groups_with_garbage(n_parts, self.at.level, n_values, largest)
             bound = float(least + self.prior.construction(n_parts)) + layer_bound[n_parts - 1]
             self._note_bound(bound)
             if bound < self.value:
-                hopes.append((bound, n_parts))
-        for bound, n_parts in sorted(hopes)[:WITH_GARBAGE]:
+                promising.append((bound, n_parts))
+        for bound, n_parts in sorted(promising)[:WITH_GARBAGE]:
             if bound < self.value and n_parts <= len(owners):
                 self._try_garbage(owners[n_parts - 1])
 
