@@ -247,3 +247,41 @@ def test_a_target_that_is_not_there_is_told_before_the_table_is_read(tmp_path, m
     assert run("fit", path, "--target", "z", "--out", tmp_path / "out") == 2
     assert "There is no column 'z' in the table" in capsys.readouterr().err
     assert read == [0]
+
+
+TARGETS = {
+    "a box that is ticked or not": (["X", ""], "'y' is 'X' or empty; write the other class into"),
+    "two hands": (["Yes", "No", "yes"], "'Yes', 'yes' differ in capitals alone"),
+    "an amount": ([str(k) for k in range(40)], "40 different numbers: that is not a class"),
+    "one row of a class": (["a", *["b"] * 59], "Class 'a' has one row"),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_targets_that_are_none_are_refused(name, tmp_path, capsys):
+    labels, sentence = TARGETS[name]
+    lines = [f"{k % 7},{k % 5},{labels[k % len(labels)]}" for k in range(60)]
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "\n".join(lines) + "\n")
+    assert run("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m") == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_title_above_the_names_is_told(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("Report of May;;\n\nid;amount;late\n1;2,5;0\n2;3,5;1\n")
+    assert run("look", tmp_path / "t.csv", "--target", "late") == 2
+    assert "does a title stand above the line of names?" in capsys.readouterr().err
+
+
+def test_the_look_tells_of_groups_merged_cells_and_rare_classes():
+    n = 600
+    table = {
+        "patient_no": [f"MRN{k // 3:05d}" for k in range(n)],
+        "region": ["north" if k % 10 == 0 else "" for k in range(n)],
+        "size": [str(k % 97) for k in range(n)],
+    }
+    found = laconic.look(table, np.array(["1", *["0"] * (n - 1)]))
+    assert found.title == "600 rows: '0' 99.8%, '1' 0.2%"
+    said = " ".join(found.suspicions)
+    assert "'patient_no' has 3.0 rows for each value: if each is a person or a thing" in said
+    assert "'region' is empty in 90.0% of the rows: if its cells were merged" in said

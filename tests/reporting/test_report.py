@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import doctest
 import hashlib
+import io
 import json
 import re
 from copy import copy
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.base import is_classifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -570,3 +572,30 @@ def test_the_verdict_names_the_simple_alternative():
     same = Sentences(report(plain, X[1000:], y[1000:], baseline=plain).summary)
     assert same.summary["alternatives"]["plain model"][0] == 0
     assert "within chance" in same.verdict()
+
+
+def test_many_classes_are_a_list_of_what_each_is_taken_for():
+    """A table of thirty by thirty has no width on a screen."""
+    draw = np.random.default_rng(0)
+    place = np.repeat(np.arange(12), 25)
+    X, y = {"x": place + 0.4 * draw.normal(size=300)}, np.array([f"kind {k:02d}" for k in place])
+    model = PlainLogisticRegression().fit(X, y)
+    found = report(model, X, y)
+    screen = Console(width=80, record=True, file=io.StringIO())
+    screen.print(to_terminal(found.summary))
+    said = screen.export_text()
+    decided = model.predict(X)
+    assert (decided != y).any()
+    assert all(f"{taken} (" in said for taken in decided[decided != y])
+    assert said.count("always") == 2  # the best of them, in the verdict and in the table
+    assert "most often taken for" in found.to_html()
+
+
+def test_no_error_is_not_no_cost():
+    """Nothing was paid on 60 rows: the page says how much that leaves open."""
+    X = {"x": np.arange(60.0)}
+    y = np.where(X["x"] < 30, "no", "yes")
+    model = DecisionClassifier(PlainLogisticRegression()).fit(X, y)
+    said = report(model, X, y).to_markdown()
+    assert "cost nothing on these rows: at most 0.0" in said
+    assert "100" not in said.split("without a model")[0]

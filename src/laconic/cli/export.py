@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from laconic.cli.options import ModelArgument
+
 export_app = typer.Typer(
     name="export",
     help="Write a model as SQL, as ONNX, as a scorecard of points or as a model card.",
@@ -13,7 +15,6 @@ export_app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ModelArgument = Annotated[Path, typer.Argument(help="model.json written by `laconic fit`.")]
 OutOption = Annotated[
     Path | None, typer.Option("--out", "-o", help="File to write (default: stdout).")
 ]

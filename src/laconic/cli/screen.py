@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -235,6 +236,11 @@ def screen_line(language: str, key: str, **values: Any) -> str:
     '\u00e9crits : model.json et report.html'
     """
     return _SAID[language][key].format(**values)
+
+
+def complain(message: str) -> None:
+    """One line on stderr."""
+    print("laconic: " + " ".join(message.split()), file=sys.stderr)
 
 
 def title_of(target: str, data: str, language: str) -> str:

@@ -5,16 +5,15 @@ from typing import Annotated
 
 import typer
 
+from laconic.cli.options import ModelArgument
 from laconic.cli.screen import console, read_priors
 
 ALARM_EXIT = 3
 """Exit code of an alarm, for schedulers."""
 
-Model = Annotated[Path, typer.Argument(help="model.json written by `laconic fit`.")]
-
 
 def watch(
-    model: Model,
+    model: ModelArgument,
     data: Annotated[str, typer.Argument(help="New rows: a file, a folder or a glob.")],
     labels: Annotated[
         str | None, typer.Option(help="Column of the classes, when they are known.")
@@ -54,7 +53,7 @@ def watch(
 
 
 def adopt(
-    model: Model,
+    model: ModelArgument,
     prior: Annotated[
         list[str], typer.Option(help="Share of the positive class, or NAME=SHARE. Repeat it.")
     ],

@@ -19,7 +19,8 @@ from laconic.data.tables.chunks import is_text, polars_or_none, read_chunks
 from laconic.data.tables.columns import Schema, Table, shown
 from laconic.data.tables.text import UNNAMED, TextFormat, UnreadableFileError, name_of
 
-MOST_CLASSES = 100
+MOST_CLASSES, MOST_NUMBERS = 100, 30
+"""Different texts, or numbers, of a column from which it holds no classes."""
 
 
 def read_table(path: str | Path, text: TextFormat | None = None) -> Table:
@@ -188,11 +189,12 @@ def _class_texts(column: Any, name: str) -> tuple[NDArray[np.str_], NDArray[np.b
     else:
         values, place = np.unique(cells, return_inverse=True)
         gone, label = np.isnan(cells), np.array([f"{value:.17g}" for value in values])[place]
-    n_classes = len(np.unique(label[~gone]))
-    if n_classes > MOST_CLASSES:
+    n_classes, most = len(np.unique(label[~gone])), MOST_CLASSES if texts else MOST_NUMBERS
+    if n_classes > most:
+        what, cut = ("values", "") if texts else ("numbers", ", or cut the amounts into a few")
         raise ValueError(
-            f"Column {shown(name)} has {n_classes:,} different values: that is not a class; "
-            f"choose a column with at most {MOST_CLASSES}."
+            f"Column {shown(name)} has {n_classes:,} different {what}: that is not a class; "
+            f"choose a column with at most {most}{cut}."
         )
     return label, gone
 
