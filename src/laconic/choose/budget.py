@@ -86,10 +86,7 @@ def forecast(fit: Callable[[int], object], n_rows: int, budget: Budget) -> Forec
     found = Forecast(rows, first)
     share = SHARE_FOR_GROWTH
     while 4 * rows < n_rows:
-        # the smallest fit is mostly what any fit begins with: on a busy machine that alone, taken
-        # to grow, would end the probes before the front runner is known
-        grows = found if rows > PROBE_ROWS else Forecast(rows, first, 1.0)
-        if grows.at(4 * rows) > share * budget.left:
+        if found.at(4 * rows) > share * budget.left:
             return found
         rows *= 4
         seconds = _seconds(fit, rows, budget)
