@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from laconic import DecisionClassifier, PlainLogisticRegression
+from laconic.data.tables.text import TextFormat
 from laconic.decide.reference import ColumnReference, Reference, reference_of
 from laconic.watching.columns import column_test
+from laconic.watching.labelled import Band
 from laconic.watching.mix import estimate_mix, likeliest_mix
 from laconic.watching.sequential import MeanWatch
 from laconic.watching.watch import Counter, conclude, watch
@@ -127,6 +129,46 @@ def test_labels_show_that_costs_rose(model):
     found = watch(model, X, wrong, reference=reference)
     assert found.alarm
     assert found.labelled["alarm_at"] < 600
+
+
+def test_a_band_counts_the_rows_that_it_is_about():
+    """The alarm names the row among all, whatever came at once."""
+    rng = np.random.default_rng(8)
+    wrong, counts = (rng.random(900) < 0.5).astype(float), rng.random(900) < 0.4
+    alone = MeanWatch(0.2, 0.0, 1.0)
+    alone.add(wrong[counts])
+    row = int(np.flatnonzero(counts)[alone.alarm_at() - 1]) + 1
+    for size in (7, 100, 900):
+        band = Band(0.2, 0.0, 1.0, 0.05)
+        for start in range(0, 900, size):
+            band.add(wrong[start : start + size], counts[start : start + size])
+        assert (band.alarm_at, band.rows, band.seen) == (row, counts.sum(), 900)
+        assert band.mean == wrong[counts].mean()
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, str])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_labels_of_a_file_that_have_come(tmp_path, kind, ending):
+    """Numbers and truth values are texts in a CSV; some labels have not come yet."""
+    pl = pytest.importorskip("polars")
+    from laconic.job.scoring import watch_file
+
+    rng = np.random.default_rng(4)
+
+    def rows(n):
+        y = (rng.random(n) < 0.3).astype(int)
+        return {"x": rng.normal(y, 1.0)}, y.astype(kind)
+
+    fitted = DecisionClassifier(PlainLogisticRegression(), positive=kind(1)).fit(*rows(300))
+    fitted.reference_ = reference_of(fitted, *rows(300))
+    X, y = rows(200)
+    late = [cell if k < 120 else None for k, cell in enumerate(y.tolist())]
+    path = tmp_path / f"new.{ending}"
+    frame = pl.DataFrame({**X, "y": late})
+    (frame.write_csv if ending == "csv" else frame.write_parquet)(path)
+    found = watch_file(fitted, path, TextFormat(None, None), "y").labelled
+    assert found["rows"] == 120
+    assert found["cost"] == pytest.approx(np.mean(fitted.predict(X)[:120] != y[:120]))
 
 
 def test_chunks_count_as_the_whole(model):

@@ -73,7 +73,7 @@ def watch_file(
     key = () if labels is None else (labels,)
     counter = Counter(model, reference_for(model))
     for rows, keys, _ in _rows_and_keys(model, data, text, key):
-        counter.add(rows, np.array(keys[0]) if labels is not None else None)
+        counter.add(rows, np.array(keys[0], dtype=object) if labels is not None else None)
         on_step(Step(f"{counter.n_rows:,} rows watched", 0.0))
     return conclude(counter)
 

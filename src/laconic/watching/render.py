@@ -55,8 +55,9 @@ def _mix(found: Watched) -> list[str]:
 
 def _cost(found: Watched) -> list[str]:
     cost, low, high = found.cost
+    when = ", had only the class mix moved" if found.alarm else " now"
     lines = [
-        f"Expected cost of a decision now: {cost:.4g}, between {low:.4g} and {high:.4g} at 95 % "
+        f"Expected cost of a decision{when}: {cost:.4g}, between {low:.4g} and {high:.4g} at 95 % "
         f"(it was {found.reference_cost:.4g})."
     ]
     saved = cost - found.adopted_cost
@@ -71,9 +72,10 @@ def _cost(found: Watched) -> list[str]:
         )
     if found.labelled is not None:
         told = found.labelled
+        of_all = "" if told["rows"] == found.n_rows else f" of {found.n_rows:,}"
         lines.append(
-            f"Labels of {told['rows']:,} rows: they cost {told['cost']:.4g} a case; the band ends "
-            f"at {told['band']:.4g}."
+            f"Labels of {told['rows']:,}{of_all} rows: they cost {told['cost']:.4g} a case; the "
+            f"band ends at {told['band']:.4g}."
         )
         lines += [
             f"Promised {one['promise']}: the labels of {one['rows']:,} rows show "

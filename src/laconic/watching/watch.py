@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
-from laconic.core.decisions import class_codes
 from laconic.data.tables.columns import Table
 from laconic.decide.reference import (
     ColumnReference,
@@ -21,7 +21,7 @@ from laconic.decide.reference import (
 )
 from laconic.decide.shift import estimate_prior
 from laconic.watching.columns import MovedColumn, moved_columns
-from laconic.watching.labelled import Labels, watch_labels
+from laconic.watching.labelled import Labels, class_positions, watch_labels
 from laconic.watching.mix import MixEstimate, estimate_mix
 from laconic.watching.tuning import (
     ALARM,
@@ -144,8 +144,18 @@ class Counter:
             counts += np.bincount(one.bins(table), minlength=one.n_bins)
             self._count_unseen(one, table)
         if y is not None:
-            codes = class_codes(np.asarray(y), self.model.classes_, "labels")
-            self.labels.add(codes, decisions_of(self.model, raw))
+            self._add_labels(np.asarray(y), raw)
+
+    def _add_labels(self, y: NDArray[Any], raw: Floats) -> None:
+        """Classes of the rows; one that has not come yet is a missing or an empty cell."""
+        if len(y) != len(raw):
+            raise ValueError(
+                f"labels must hold one class for each of {len(raw)} rows, got {len(y)}."
+            )
+        codes = class_positions(y, self.model.classes_)
+        came = codes >= 0
+        if came.any():
+            self.labels.add(codes[came], decisions_of(self.model, raw[came]))
 
     def _count_unseen(self, one: ColumnReference, table: Table) -> None:
         j = table.place(one.name)
@@ -186,7 +196,8 @@ def watch(
     model : fitted DecisionClassifier, or a model that :func:`laconic.load` gave
     X : rows, as the model accepts them
     y : array-like, default=None
-        Their classes, in the order in which they came, when known.
+        Their classes, in the order in which they came, when known; None or NaN where a class has
+        not come yet.
     reference : Reference, or (X, y), default=None
         Labelled rows that the fit has not seen. None: what the model file holds.
     chunks : iterable of rows or of (rows, classes), default=None
@@ -232,12 +243,7 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
     mix = mix if best is None else mix.told_by(best)
     rows = known.counts.sum(axis=1)
     base = rows / rows.sum()
-    risks = _risks_of(model, known.counts, known.decisions)
-    # the mix and the class risks rest on the same rows: they are redrawn together
-    spread = (mix.draws * _risks_of(model, mix.redrawn, known.decisions)).sum(axis=1)
-    tail = (1.0 - confidence) / 2.0
-    now = float(mix.prior @ risks)
-    low, high = np.quantile(spread, [tail, 1.0 - tail])
+    cost = cost_interval(model, known, mix, confidence)
     adopted = _adopted(model, known, mix.prior)
     cautious = _cautious(model, known, mix)
     before = model.train_prior_ if model.prior_ is None else model.prior_
@@ -246,8 +252,8 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
         counter.n_rows,
         mix,
         base,
-        (now, min(float(low), now), max(float(high), now)),
-        float(base @ risks),
+        cost,
+        float(base @ _risks_of(model, known.counts, known.decisions)),
         float(mix.prior @ _risks_of(model, known.counts, adopted)),
         cautious,
         {
@@ -258,8 +264,20 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
             known.columns, counter.columns, mix, COLUMNS * _unlabelled(bool(counter.labels))
         ),
         counter.unseen,
-        watch_labels(model, counter.labels, float(high), ALARM * LABELLED),
+        watch_labels(model, counter.labels, cost[2], ALARM * LABELLED),
     )
+
+
+def cost_interval(
+    model: Any, known: Reference, mix: MixEstimate, confidence: float
+) -> tuple[float, float, float]:
+    """Expected cost of the decisions for a class mix, and its interval."""
+    now = float(mix.prior @ _risks_of(model, known.counts, known.decisions))
+    # the mix and the class risks rest on the same rows: they are redrawn together
+    spread = (mix.draws * _risks_of(model, mix.redrawn, known.decisions)).sum(axis=1)
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(spread, [tail, 1.0 - tail]).tolist()
+    return now, min(low, now), max(high, now)
 
 
 def _unlabelled(labelled: bool) -> float:

@@ -125,7 +125,7 @@ def _wanted(columns: Sequence[str] | None, known: list[str], name: str) -> list[
     absent = [column for column in columns or () if column not in known]
     if absent:
         raise UnreadableFileError(
-            f"{name} has no column {shown(absent[0])}, which the model reads; it has "
+            f"{name} has no column {shown(absent[0])}, which is to be read; it has "
             f"{', '.join(shown(column) for column in known[:8])}."
         )
     return known if columns is None else list(dict.fromkeys(columns))
