@@ -135,3 +135,17 @@ def test_copies_of_a_row_share_a_fold_unless_there_are_too_many():
     fold = keyed_folds(keys, np.zeros(11, dtype=np.int64), 3)
     assert len(set(fold[:5])) == 1
     assert np.bincount(fold[5:], minlength=3).tolist() == [2, 2, 2]
+
+
+def test_copies_of_other_weights_are_spread_in_no_order_of_rows():
+    draw = np.random.default_rng(0)
+    keys, y = np.full(40, 7, dtype=np.uint64), draw.integers(0, 2, 40)
+    weight = draw.integers(1, 4, 40).astype(float)
+
+    def held(turn):
+        fold = keyed_folds(keys[turn], y[turn], 4, weight[turn])
+        return [
+            sorted(zip(y[turn][fold == f], weight[turn][fold == f], strict=True)) for f in range(4)
+        ]
+
+    assert held(np.arange(40)) == held(draw.permutation(40))

@@ -40,7 +40,7 @@ def folds_of(
     refer to the ``n_given`` rows passed to ``fit``; both are refused where they would leak.
     """
     if isinstance(cv, Integral):
-        pairs = pairs_apart(keys_of(rows, seed), rows.y, int(cv), seed, groups, time)
+        pairs = pairs_apart(keys_of(rows, seed), rows.y, int(cv), seed, groups, time, rows.weight)
     elif hasattr(cv, "split"):
         from sklearn.model_selection import check_cv
 
@@ -62,13 +62,14 @@ def pairs_apart(
     seed: int,
     groups: NDArray[Any] | None = None,
     time: NDArray[Any] | None = None,
+    weight: Floats | None = None,
 ) -> Pairs:
     """Folds in time where times are given, else by group, else by the keys of the rows."""
     if time is not None:
         return pairs_in_time(time, n_folds)
     if groups is not None:
         return pairs_of_groups(groups, y, n_folds, seed)
-    return pairs_of_keys(keys, y, n_folds)
+    return pairs_of_keys(keys, y, n_folds, weight)
 
 
 def keys_of(rows: Training, seed: int) -> Keys:

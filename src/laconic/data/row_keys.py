@@ -286,13 +286,15 @@ def number_draws(start: int, stop: int, seed: int = 0) -> NDArray[np.float64]:
     return uniforms(mixed(mixed(np.arange(start, stop, dtype=np.uint64)) ^ lead))
 
 
-def keyed_folds(keys: Keys, y: NDArray[np.int64], n_folds: int) -> NDArray[np.int64]:
+def keyed_folds(
+    keys: Keys, y: NDArray[np.int64], n_folds: int, weight: Floats | None = None
+) -> NDArray[np.int64]:
     """Fold of each row: classes are spread evenly, and equal rows of a class stay together.
 
     A row of weight two is then treated as two equal rows, and no fold predicts a copy of a row
     that it was trained on. A row that comes twice as often as there are folds, or more, is spread
-    over them: a table of few different rows would otherwise be judged on rows whose other class
-    alone was learned.
+    over them, by weight: a table of few different rows would otherwise be judged on rows whose
+    other class alone was learned.
 
     >>> keyed_folds(np.array([7, 7, 9], dtype=np.uint64), np.zeros(3, dtype=np.int64), 2).tolist()
     [0, 0, 1]
@@ -301,7 +303,7 @@ def keyed_folds(keys: Keys, y: NDArray[np.int64], n_folds: int) -> NDArray[np.in
     for k in np.unique(y):
         rows = np.flatnonzero(y == k)
         _, place, count = np.unique(keys[rows], return_inverse=True, return_counts=True)
-        order = np.argsort(place, kind="stable")
+        order = np.lexsort((place,) if weight is None else (weight[rows], place))
         copy = np.empty(len(rows), dtype=np.int64)
         copy[order] = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
         many = count[place] >= 2 * n_folds
@@ -309,9 +311,9 @@ def keyed_folds(keys: Keys, y: NDArray[np.int64], n_folds: int) -> NDArray[np.in
     return fold
 
 
-def pairs_of_keys(keys: Keys, y: Ints, n_folds: int) -> Pairs:
+def pairs_of_keys(keys: Keys, y: Ints, n_folds: int, weight: Floats | None = None) -> Pairs:
     """Pairs (train, test) of the folds of :func:`keyed_folds`."""
-    fold = keyed_folds(keys, y, n_folds)
+    fold = keyed_folds(keys, y, n_folds, weight)
     if fold.max() == 0:
         return []
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
