@@ -21,7 +21,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from laconic import ConvexRiskClassifier, WeightedNaiveBayes
+from laconic import (
+    ConvexRiskClassifier,
+    GrayZoneLogisticRegression,
+    GrayZoneLogisticRegressionCV,
+    WeightedNaiveBayes,
+)
 from laconic.convex import ConvexRiskRegressor, PairwiseRanker
 from stress.models import models
 from stress.run import FAILED, Part
@@ -48,6 +53,11 @@ DOCUMENTED = (
     r"Only binary classification is supported",
     r"has no rows of|no rows of class|rows of each class|every class",
 )
+AS_THEY_ARE = (
+    ConvexRiskClassifier, ConvexRiskRegressor, PairwiseRanker, GrayZoneLogisticRegression,
+    GrayZoneLogisticRegressionCV,
+)  # fmt: skip
+"""Models that penalise the coefficients of columns in their own unit."""
 SLOW = 10.0
 """Seconds of processor time after which a fit of at most 300 rows is too slow."""
 SAME = 1e-5
@@ -242,11 +252,11 @@ def _check_certificate(fitted: Any) -> None:
 def _loose(model: Any, table: SmallTable) -> bool:
     """Weights, or cells, so large that the penalty is lost in the rounding of the objective.
 
-    What is certified is the objective: coefficients are then free within its gap. Convex risks
-    penalise the coefficients of columns as they are: in a column of size s an answer moves by 1e-5
-    where |w|^2 moves by 1e-5 / s^2, which beyond s = 3e5 no double can tell.
+    What is certified is the objective: coefficients are then free within its gap. Convex risks and
+    gray zones penalise the coefficients of columns as they are: in a column of size s an answer
+    moves by 1e-5 where |w|^2 moves by 1e-5 / s^2, which beyond s = 3e5 no double can tell.
     """
-    as_they_are = isinstance(model, ConvexRiskClassifier | ConvexRiskRegressor | PairwiseRanker)
+    as_they_are = isinstance(model, AS_THEY_ARE)
     if as_they_are and np.abs(table.X.to_numpy(dtype=float)).max(initial=0.0) > 3e5:
         return True
     return table.weight is not None and float(table.weight.max()) > 1e8

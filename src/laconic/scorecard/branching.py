@@ -51,6 +51,8 @@ def search_support(
     """The best card of a support if its loss is below ``best``, and a bound on all its cards."""
     from laconic.scorecard._numba import search_points
 
+    if not len(support):  # every item was shown to be worse: the card without any
+        return None, np.inf if problem.limits.cover else problem.null_loss
     Z, c1, c0 = problem.cells(support)
     cover = np.zeros((len(problem.limits.cover), len(support)), dtype=np.bool_)
     for g, group in enumerate(problem.limits.cover):
