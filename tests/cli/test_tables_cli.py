@@ -52,6 +52,45 @@ def test_a_fit_and_its_predictions_read_the_same_cells(odd_csv, tmp_path, capsys
     assert right > 0.9
 
 
+@pytest.mark.parametrize("how", [[], ["--scan"]])
+@pytest.mark.parametrize(
+    ("beside", "n_test"), [(["--group", "shop"], None), (["--time", "paid on"], 150), ([], None)]
+)
+def test_groups_and_times_are_held_out_from_the_shell(tmp_path, capsys, how, beside, n_test):
+    """A time that is written as text; groups of 60 rows; a column called an id that repeats."""
+    draw = np.random.default_rng(1)
+    n = 600
+    day, shop = draw.permutation(n) // 2, draw.integers(0, 10, n)
+    first = datetime.date(2024, 1, 1)
+    frame = pl.DataFrame(
+        {
+            "paid on": [f"{first + datetime.timedelta(int(d)):%d/%m/%Y}" for d in day],
+            "shop": [f"s{k}" for k in shop],
+            "customer_id": [f"c{k:07d}" for k in draw.integers(0, 100, n) * 7919],
+            "x": draw.normal(size=n),
+        }
+    )
+    late = draw.random(n) < 1 / (1 + np.exp(-frame["x"].to_numpy()))
+    frame = frame.with_columns(label=pl.Series(np.where(late, "yes", "no")))
+    frame.write_csv(tmp_path / "rows.csv")
+    words = ["--target", "label", "--model", "additive", "--json", "--out", tmp_path / "m"]
+    assert run("fit", tmp_path / "rows.csv", *words, *beside, *how) == 0
+    told = json.loads(capsys.readouterr().out)
+    n_held = told["rows"]["test"]
+    if n_test is not None:  # the last days, two rows each
+        assert n_held == n_test
+    elif beside:
+        assert n_held in {sum(counts) for counts in _some_of(np.bincount(shop))}
+    else:
+        assert any("customer_id" in note and "together" in note for note in told["notes"])
+
+
+def _some_of(counts):
+    """Every choice among ten shops."""
+    for mask in range(1, 1 << len(counts)):
+        yield [c for k, c in enumerate(counts) if mask >> k & 1]
+
+
 @pytest.mark.parametrize("key", ["decision", "probability of yes"])
 def test_no_column_stands_twice_in_the_output(odd_csv, tmp_path, capsys, key):
     table = tmp_path / "odd.csv"

@@ -37,7 +37,7 @@ def test_rows_of_a_group_are_held_out_together():
     gone = set(held["patient"])
     left = visits().filter(~pl.col("patient").is_in(list(gone)))
     assert rest.n_rows == len(left) == 3_000 - len(held)
-    assert 0.1 < len(gone) / 60 < 0.5
+    assert 0.3 <= len(held) / 3_000 < 0.34  # the last group held out may be too large
     again, more = rest.hold_out(0.3, seed=1)  # a guarantee's rows, of other groups
     assert not gone & set(more["patient"])
     assert again.n_rows == 3_000 - len(held) - len(more)

@@ -24,6 +24,7 @@ from laconic import (
 )
 from laconic.additive import tuning as additive_tuning
 from laconic.bayes import SelectiveNaiveBayes
+from laconic.data.scan.scan import Here
 from laconic.data.tables.text import UnreadableFileError
 from laconic.votes import MinCqClassifier
 from scan_rows import COSTS, NUMBERS, in_files, payments
@@ -65,11 +66,10 @@ ONCE = ("additive", "all voters", "decision", "choice", "selection")
 """Fits whose passes are those of others, or hundreds: one number of workers is enough."""
 
 
-def fitted(name, source, cluster=None, on_run=None):
+def fitted(name, source, cluster=None, on_run=None, n_jobs=None):
     make, features, weight = MODELS[name]
-    rows = scan(
-        source, "label", features=features, weight=weight, block_rows=BLOCK, cluster=cluster
-    )
+    given = {"features": features, "weight": weight, "block_rows": BLOCK}
+    rows = scan(source, "label", **given, cluster=cluster, n_jobs=n_jobs)
     rows.on_run = on_run
     with pytest.MonkeyPatch.context() as patched:
         if name == "additive by sums":
@@ -128,7 +128,7 @@ def cluster():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_files_and_memory_agree_for_any_number_of_threads(name, threads, folder, expected):
     with threadpool_limits(threads):
-        assert state(fitted(name, folder)) == expected[name]
+        assert state(fitted(name, folder, n_jobs=threads)) == expected[name]
 
 
 def test_the_comparison_sees_a_difference(frame, expected):
@@ -316,3 +316,36 @@ def test_a_dead_scheduler_is_a_clear_error(folder):
 def test_only_a_client_or_an_address_is_a_cluster():
     with pytest.raises(TypeError, match=r"dask\.distributed\.Client or the address"):
         Cluster.of(3)
+
+
+def test_workers_forget_a_scan_that_is_closed(cluster, folder):
+    from laconic.data.scan import block_cache
+
+    cluster.scale(2)
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=120)
+        rows = scan(folder, "label", features=NUMBERS, block_rows=BLOCK, cluster=client)
+        GrayZoneLogisticRegression(zone=(0.2, 0.6)).fit(rows)
+        token = rows._plan.token
+        kept = client.run(lambda: token in block_cache._caches)
+        assert any(kept.values())
+        rows.close()
+        kept = client.run(lambda: token in block_cache._caches)
+        assert not any(kept.values())
+
+
+def test_runs_side_by_side_come_in_order_and_stop_at_an_error():
+    begun = []
+
+    def task(run):
+        begun.append(run)
+        time.sleep(0.001 * (run % 3))
+        if run == 5:
+            raise ValueError("five")
+        return run
+
+    found = Here(3).over(40, task)
+    assert [next(found) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="five"):
+        next(found)
+    assert max(begun) < 12  # nothing is begun that nobody waits for

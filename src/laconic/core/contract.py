@@ -408,14 +408,15 @@ class LabelledReader(TableReader):
 
     def _learn_classes(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         who = type(self).__name__
-        classes, codes = np.unique(labels, return_inverse=True)
+        classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(
                 f"{who} needs at least two classes in y, but y has one class: "
                 f"{shown(classes[0])}; give rows of another class."
             )
         self.classes_ = classes
-        return codes.astype(np.int64)
+        # found, not sorted with their places: a tenth of the time of a fast linear fit
+        return np.searchsorted(classes, labels).astype(np.int64)
 
 
 class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]

@@ -7,6 +7,7 @@ rows that come later: the last ones are held out first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from laconic.data.reading.raw import NO_TIME, raw_column
 from laconic.data.reading.reading import read_column
 from laconic.data.row_keys import mixed, number_draws, number_keys, salted_draws, text_key
 from laconic.data.tables.columns import shown
+
+MOST_GROUPS = 2**14
+"""Groups up to which their rows are counted before some are held out; more even out."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +38,38 @@ class NumberDraw:
 
 @dataclass(frozen=True)
 class GroupDraw:
-    """By the entry of a column: rows of one group are drawn together."""
+    """By the entry of a column: rows of one group are drawn together.
+
+    Of few groups, ``known`` in the order of their draws, the share of rows in those before counts:
+    a quarter of ten groups is not left to chance.
+    """
 
     column: str
     seed: int
+    known: Keys | None = None
+    before: Floats | None = None
+
+    @staticmethod
+    def of_counts(column: str, seed: int, counts: Mapping[int, int]) -> GroupDraw:
+        """For groups with so many rows each, by key."""
+        if len(counts) > MOST_GROUPS:
+            return GroupDraw(column, seed)
+        keys = np.array(list(counts), dtype=np.uint64)
+        order = np.argsort(salted_draws(keys, seed))
+        rows = np.array(list(counts.values()), dtype=np.float64)[order]
+        before = (np.cumsum(rows) - rows) / rows.sum()
+        places = np.argsort(keys[order])
+        return GroupDraw(column, seed, keys[order][places], before[places])
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
     def of(self, frame: nw.DataFrame[Any], start: int) -> Floats:
-        return salted_draws(group_keys(frame[self.column], start), self.seed)
+        keys = group_keys(frame[self.column], start)
+        if self.known is None or self.before is None:
+            return salted_draws(keys, self.seed)
+        return np.asarray(self.before[np.searchsorted(self.known, keys)])
 
 
 @dataclass(frozen=True)

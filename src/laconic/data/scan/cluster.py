@@ -12,6 +12,8 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any
 
+from laconic.data.scan.block_cache import forget
+
 AHEAD = 4
 """Runs that may wait for each thread of the cluster."""
 PATIENCE = 2.0
@@ -61,10 +63,13 @@ class Cluster:
             f"{type(cluster).__name__}."
         )
 
-    def close(self) -> None:
-        """Give back a client that was opened from an address."""
-        if self.opened_here and self.client.status == "running":
-            self.client.close()
+    def close(self, token: str) -> None:
+        """Workers forget the blocks of a scan; a client that an address opened is given back."""
+        if self.client.status == "running":
+            # a worker that is gone has forgotten
+            self.client.run(forget, token, on_error="ignore")
+            if self.opened_here:
+                self.client.close()
 
     def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]:
         waiting: deque[_Sent] = deque()
