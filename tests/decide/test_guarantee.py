@@ -146,6 +146,7 @@ def test_promises_that_clash_are_said():
         ("recall>0.9", "cannot be read"),
         ("recall<=0.9", "with >= only"),
         ("recall>=1", "strictly between 0 and 1"),
+        ("recall>=95", "got 95; 95 % is 0.95"),
         ("luck>=0.5", "'luck' is not known"),
         ("alarms<=0/10", "capacity of zero"),
         ("alarms<=1/0", "cannot be read"),
@@ -225,6 +226,7 @@ def test_what_a_guarantee_cannot_go_with_is_said():
         ({}, "which class is meant"),
         ({"positive": "bad", "guarantee": "abstentions<=0.1"}, "price of abstaining"),
         ({"positive": "bad", "calibration": 1.5}, "calibration"),
+        ({"positive": "bad", "guarantee": []}, "nothing is asked for"),
         ({"positive": "bad", "guarantee": "recall>=0.999"}, "at least"),
     ]
     for more, sentence in cases:

@@ -84,7 +84,7 @@ class Guarantee:
         if share and not 0.0 < self.level < 1.0:
             raise ValueError(
                 f"guarantee: the level of {self.measure} must lie strictly between 0 and 1, got "
-                f"{self.level:g}."
+                f"{self.level:g}{_as_a_share(self.level)}."
             )
         if not share and not (self.level > 0.0 and np.isfinite(self.level)):
             raise ValueError(f"guarantee: a cost must be a positive number, got {self.level:g}.")
@@ -114,6 +114,11 @@ class Guarantee:
     def __str__(self) -> str:
         of = "" if self.of is None else f"({self.of})"
         return f"{self.measure}{of}{SENSE[self.measure]}{self.level:g}"
+
+
+def _as_a_share(level: float) -> str:
+    """A level that was meant as per cent."""
+    return f"; {level:g} % is {level / 100:g}" if 1.0 < level < 100.0 else ""
 
 
 @dataclass(frozen=True)

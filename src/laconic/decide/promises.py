@@ -69,6 +69,8 @@ class Wanted:
     ) -> Wanted:
         """Check the wishes against the classes."""
         asked = read_guarantees(given, capacity)
+        if not asked:
+            raise ValueError("guarantee: nothing is asked for; write for instance 'recall>=0.95'.")
         check_confidence(confidence)
         found = cls(asked, classes, positive, reject_cost, confidence)
         if not found.by_threshold or positive is None:
