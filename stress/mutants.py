@@ -117,8 +117,8 @@ MUTANTS: tuple[Mutant, ...] = (
     *_of(
         "decide/sets", "tests/decide/test_sets.py",
         ("if not 0.0 < level < 1.0:", "if not 0.0 <= level <= 1.0:"),
-        ("if rows and binom.cdf(wrong, rows, error) <= doubt:",
-         "if rows and binom.cdf(wrong - 1, rows, error) <= doubt:"),
+        ("np.where(rows > 0, binom.cdf(wrong, rows, error), 1.0)",
+         "np.where(rows > 0, binom.cdf(wrong - 1, rows, error), 1.0)"),
     ),
     *_of(
         "decide/intervals", "tests/decide/test_intervals.py",
@@ -210,6 +210,47 @@ MUTANTS: tuple[Mutant, ...] = (
         "convex/solver", "tests/convex",
         ("if not np.isfinite(point).all():", "if False:"),
         ("return float(first / 2 + last / 2)", "return float(first)"),
+    ),
+    *_of(
+        "choose/budget", "src/laconic/choose/budget.py tests/choose/test_budget.py",
+        ("return float(self.seconds * (rows / self.rows) ** self.power)",
+         "return float(self.seconds * (rows / self.rows))"),
+        ("return left > 0.0 and SAFETY * seconds <= left", "return left > 0.0"),
+    ),
+    *_of(
+        "decide/guarantee", "src/laconic/decide/guarantee.py",
+        ("if binom.cdf(middle, n_rows, wrong) <= delta:",
+         "if binom.cdf(middle - 1, n_rows, wrong) <= delta:"),
+        ("carried = own if kept[i] else 0.0", "carried = own"),
+    ),
+    *_of(
+        "core/folds", "src/laconic/core/folds.py tests/core/test_folds.py",
+        ("[(np.flatnonzero(block < b),", "[(np.flatnonzero(block <= b),"),
+    ),
+    *_of(
+        "data/row_keys", "src/laconic/data/row_keys.py tests/data/test_row_keys.py",
+        ("order = np.lexsort((place,) if weight is None else (weight[rows], place))",
+         "order = np.lexsort((place,))"),
+    ),
+    *_of(
+        "data/tables/files", "tests/data/test_csv_dialects.py",
+        ("if 3 * held > memory_left():", "if False:"),
+    ),
+    *_of(
+        "data/reading/dates", "src/laconic/data/reading/dates.py",
+        ('return frozenset([*parts, "ymd"] if', "return frozenset([*parts] if"),
+    ),
+    *_of(
+        "kernel/kernels", "src/laconic/kernel/kernels.py",
+        ("steps = np.minimum(np.diff(values), widest)", "steps = np.diff(values)"),
+    ),
+    *_of(
+        "kernel/form", "tests/export/test_model_file.py",
+        ("if (coef.ndim, intercept.ndim) != (2, 1):", "if False:"),
+    ),
+    *_of(
+        "rules/estimator", "tests/rules/test_sparse_rules.py",
+        ("forbidden).ordered(rows.column_keys)", "forbidden)"),
     ),
 )  # fmt: skip
 
