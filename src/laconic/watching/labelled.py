@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.data.tables.kinds import is_missing
+from laconic.data.tables.columns import is_missing
 from laconic.decide.guarantee import SENSE, Promise
 from laconic.watching.sequential import MeanWatch
 
