@@ -150,6 +150,8 @@ def _cut_shape(term: SlotTerm, factor: float, most_parts: int | None) -> SlotTer
     after = np.minimum(index + 1, n - 1)
     inside = (1.0 - way)[:, None] * points[index] + way[:, None] * points[after]
     whole = step * np.rint(inside / step)
+    if most_parts is not None and len(bounds):
+        whole = _without_flicker(whole, _reach(axis.knots, points, bounds), step)
     # parts with the same points are one part
     steps = (whole[1:] != whole[:-1]).any(axis=1)
     kept = np.concatenate([[True], steps])
@@ -159,6 +161,40 @@ def _cut_shape(term: SlotTerm, factor: float, most_parts: int | None) -> SlotTer
         cuts = short_cuts(cuts, axis.knots[0], axis.knots[-1])
     cut = IntervalAxis(cuts, tuple(axis.specials.tolist()))
     return SlotTerm(term.columns, (cut,), values)
+
+
+_FLICKER = 0.75
+"""Steps that a curve may be away from the points of both neighbours of a part, for the part to get
+them too: it is half a step away where it leaves them, and may come back at once."""
+
+
+def _reach(knots: Floats, points: Floats, bounds: Floats) -> tuple[Floats, Floats]:
+    """Least and largest points of a curve in each part between bounds, (parts, scores)."""
+    at = np.unique(np.concatenate([knots, bounds]))
+    value = np.column_stack([np.interp(at, knots, own) for own in points.T])
+    first = np.searchsorted(at, np.concatenate([at[:1], bounds]))
+    last = np.searchsorted(at, np.concatenate([bounds, at[-1:]]))
+    parts = [value[a : b + 1] for a, b in zip(first, last, strict=True)]
+    return np.array([own.min(axis=0) for own in parts]), np.array(
+        [own.max(axis=0) for own in parts]
+    )
+
+
+def _without_flicker(whole: Floats, reach: tuple[Floats, Floats], step: float) -> Floats:
+    """The points of parts, those between two equal neighbours taken from them where they are near.
+
+    >>> flat = np.array([[0.0], [1.0], [0.0], [1.0], [2.0]])
+    >>> low = np.array([[0.2], [0.5], [0.3], [0.5], [1.5]])
+    >>> _without_flicker(flat, (low, low + 0.2), 1.0).ravel()
+    array([0., 0., 0., 1., 2.])
+    """
+    found = whole.copy()
+    for j in range(1, len(found) - 1):
+        same = (found[j - 1] == found[j + 1]).all()
+        far = np.maximum(found[j - 1] - reach[0][j], reach[1][j] - found[j - 1])
+        if same and (far <= _FLICKER * step).all():
+            found[j] = found[j - 1]
+    return found
 
 
 _CUT_MOVES = 0.1
