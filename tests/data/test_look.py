@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import laconic
+from laconic.data.reading import evidence, raw
 from laconic.data.reading.asked import Asked
 from laconic.data.reading.evidence import DISTINCT, Evidence, evidence_of
 from laconic.data.reading.raw import raw_column
@@ -191,3 +193,23 @@ def test_dates_that_stand_for_none_are_called_missing():
         read = laconic.look({"until": cells}, missing=["9999-12-31"]).reading
         made = read.apply({"until": cells}).column(0)
         np.testing.assert_array_equal(np.isnan(made), [False, True, False] * 10)
+
+
+def test_polars_tells_texts_apart_as_python_does():
+    draw = np.random.default_rng(0)
+    few = draw.choice(["x", "yy", " NA", "", "é", None], 5_000).tolist()
+    many = [str(k) for k in draw.integers(0, 10**6, 3_000)]
+    for cells in ([], [None, None], ["a", " a ", "NA", None, "b"], few, many):
+        found = raw.raw_column(
+            nw.from_native(pl.Series("c", cells, pl.String), series_only=True), "c"
+        )
+        wanted = raw._of_texts(cells)
+        assert found.texts == wanted.texts
+        np.testing.assert_array_equal(found.values, wanted.values)
+
+
+@pytest.mark.parametrize("most", [10**9, 5_000, 50, 1])
+def test_the_least_keys_of_many_rows_are_those_of_all(most):
+    values = np.floor(np.random.default_rng(0).random(100_000) * most)
+    keys = evidence.number_keys(values, np.uint64(1))
+    np.testing.assert_array_equal(evidence._least(keys), np.unique(keys)[: evidence.DISTINCT])

@@ -219,7 +219,7 @@ def evidence_of(column: RawColumn) -> Evidence:
     values = column.values[~gone]
     if column.form == "texts":
         return _of_texts(column, values, base)
-    hashes = np.unique(number_keys(values.astype(np.float64), np.uint64(1)))[:DISTINCT]
+    hashes = _least(number_keys(values.astype(np.float64), np.uint64(1)))
     shared: dict[str, Any] = {"form": column.form, "hashes": hashes}
     if column.form == "moments":
         shared["calendars"] = {TYPED: Calendar.of(values)}
@@ -229,6 +229,18 @@ def evidence_of(column: RawColumn) -> Evidence:
         if len(compact) == len(values):
             shared["calendars"] = {"compact": Calendar.of(compact)}
     return Evidence(base.n_rows, base.n_missing, **shared)
+
+
+def _least(keys: Keys) -> Keys:
+    """The least :data:`DISTINCT` different keys, in order.
+
+    Keys are spread evenly: of many rows those below a bound hold them, and few are sorted.
+    """
+    if len(keys) > 8 * DISTINCT:
+        low = np.unique(keys[keys < np.uint64(2**64 // len(keys) * 2 * DISTINCT)])
+        if len(low) >= DISTINCT:
+            return low[:DISTINCT]
+    return np.unique(keys)[:DISTINCT]
 
 
 def _of_texts(column: RawColumn, codes: NDArray[np.int64], base: Evidence) -> Evidence:
@@ -286,6 +298,8 @@ def sort_of(text: str, moments: dict[str, list[int]], numbers: list[float]) -> S
 
 def _compact_dates(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Moments of whole numbers that are dates, 20240131, or dates with a time, 20240131063000."""
+    if values.max(initial=0.0) < 19_000_101:
+        return np.empty(0, dtype=np.int64)
     long = np.select([values >= 1e13, values >= 1e11], [1e6, 1e4], 1.0)
     days = values // long
     inside = values[(days >= 19_000_101) & (days <= 21_001_231) & (values % 1 == 0)]

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.data.tables.cells import BLANKS, MISSING_TEXTS
+from laconic.data.tables.cells import BLANKS, MISSING_TEXTS, polars_of
 from laconic.data.tables.columns import MISSING, infinite_message, is_missing, shown
 
 Form = Literal["numbers", "truth", "texts", "moments", "spans", "clock"]
@@ -80,8 +80,19 @@ def _of_series(series: nw.Series[Any], name: str) -> RawColumn:
     if dtype in (nw.Categorical, nw.Enum):
         return _of_categories(series)
     if dtype == nw.String:
-        return _of_texts(series.to_list())
+        pl = polars_of(series.to_native())
+        return _of_texts(series.to_list()) if pl is None else _of_polars(pl, series.to_native())
     return _of_objects(series.to_list(), name)
+
+
+def _of_polars(pl: Any, texts: Any) -> RawColumn:
+    """Texts that polars tells apart: the cells themselves never become Python objects."""
+    levels = texts.drop_nulls().unique(maintain_order=True)
+    if not len(levels):
+        return _recoded([], np.full(len(texts), MISSING, dtype=np.int64))
+    places = pl.Series(np.arange(len(levels)))
+    codes = texts.replace_strict(levels, places, return_dtype=pl.Int64).fill_null(MISSING)
+    return _recoded(levels.to_list(), np.asarray(codes.to_numpy(), dtype=np.int64))
 
 
 def _in_utc(series: nw.Series[Any]) -> nw.Series[Any]:
