@@ -7,8 +7,8 @@ import pytest
 from sklearn.model_selection import GroupKFold
 
 from laconic.core.contract import Training
-from laconic.core.folds import folds_of, held_out_rows, pairs_in_time, pairs_of_groups, refuse_leaks
-from laconic.data.row_keys import row_keys
+from laconic.core.folds import folds_of, held_out_rows, refuse_leaks
+from laconic.data.row_keys import pairs_in_time, pairs_of_groups, row_keys
 from laconic.data.tables.columns import Schema
 
 

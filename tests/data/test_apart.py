@@ -82,7 +82,7 @@ def test_the_additive_model_chooses_by_groups(most, monkeypatch):
     frame = visits(n_groups=25)
     seen = {}
     given = "laconic.additive.estimator.pairs_apart"
-    from laconic.core.folds import pairs_apart
+    from laconic.data.row_keys import pairs_apart
 
     def spy(keys, y, n_folds, seed, groups=None, time=None):
         pairs = pairs_apart(keys, y, n_folds, seed, groups, time)

@@ -26,10 +26,10 @@ from laconic.additive.fit import (
 from laconic.additive.scan import read_encoded, read_sample
 from laconic.core.contract import Accepts, Interval, StrOptions, fit_context
 from laconic.core.decisions import class_codes, cost_matrix, decision_threshold, expected_costs
-from laconic.core.folds import folds_of, pairs_apart
+from laconic.core.folds import folds_of
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.losses import TruncatedLogistic
-from laconic.data.row_keys import seed_of
+from laconic.data.row_keys import pairs_apart, seed_of
 from laconic.data.tables.axes import KnotRule
 from laconic.data.tables.columns import Table, forbidden_pairs, shown
 

@@ -1,4 +1,4 @@
-"""Folds for held-out predictions: by the rows' values, by groups, in time, or as the user says."""
+"""Folds as the user asks for them: a number, a splitter or pairs; rows that judge a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints, Keys
 from laconic.core.contract import Training
-from laconic.data.row_keys import Pairs, keyed_folds, pairs_of_keys, row_keys
+from laconic.data.row_keys import (
+    Pairs,
+    keyed_folds,
+    pairs_apart,
+    pairs_of_groups,
+    row_keys,
+)
 from laconic.data.source import Block
 from laconic.data.tables.columns import Table, shown
 
@@ -55,23 +61,6 @@ def folds_of(
     return pairs
 
 
-def pairs_apart(
-    keys: Keys,
-    y: Ints,
-    n_folds: int,
-    seed: int,
-    groups: NDArray[Any] | None = None,
-    time: NDArray[Any] | None = None,
-    weight: Floats | None = None,
-) -> Pairs:
-    """Folds in time where times are given, else by group, else by the keys of the rows."""
-    if time is not None:
-        return pairs_in_time(time, n_folds)
-    if groups is not None:
-        return pairs_of_groups(groups, y, n_folds, seed)
-    return pairs_of_keys(keys, y, n_folds, weight)
-
-
 def keys_of(rows: Training, seed: int) -> Keys:
     """Keys of the training rows that do not depend on the order of the columns."""
     return row_keys(rows.table, seed, rows.column_keys)
@@ -106,47 +95,6 @@ def _taken(block: Block, chosen: NDArray[np.bool_]) -> tuple[Table, Ints, Floats
     assert block.weight is not None
     rows = np.flatnonzero(chosen)
     return block.X[rows], block.y[rows], block.weight[rows]
-
-
-def pairs_of_groups(groups: NDArray[Any], y: Ints, n_folds: int, seed: int) -> Pairs:
-    """Folds that keep the rows of a group together and spread the classes as evenly as they can.
-
-    >>> groups, y = np.array(["a", "b", "a", "b"]), np.array([0, 1, 1, 0])
-    >>> [test.tolist() for _, test in pairs_of_groups(groups, y, 2, 0)]
-    [[1, 3], [0, 2]]
-    """
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    n_groups = len(np.unique(groups))
-    if n_groups < n_folds:
-        raise ValueError(
-            f"groups has {n_groups} different values and cv={n_folds} folds need at least "
-            f"{n_folds}; give fewer folds or rows of more groups."
-        )
-    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-    return list(splitter.split(np.zeros((len(y), 1)), y, groups))
-
-
-def pairs_in_time(time: NDArray[Any], n_folds: int) -> Pairs:
-    """Folds that train on the past: blocks of about equal size, each judged by all before it.
-
-    Rows of one time stay together. The first block is never held out.
-
-    >>> [(train.tolist(), test.tolist()) for train, test in pairs_in_time(np.array([3, 1, 2]), 2)]
-    [([1], [2]), ([1, 2], [0])]
-    """
-    times, place, count = np.unique(time, return_inverse=True, return_counts=True)
-    if len(times) < n_folds + 1:
-        raise ValueError(
-            f"time has {len(times)} different values and cv={n_folds} folds need at least "
-            f"{n_folds + 1}; give fewer folds or finer times."
-        )
-    middle = np.cumsum(count) - count / 2.0
-    wanted = np.minimum((middle * (n_folds + 1) / count.sum()).astype(np.int64), n_folds)
-    # a time with very many rows may leave a block empty: the ones that are there count
-    block = np.unique(wanted, return_inverse=True)[1][place]
-    last = int(block.max())
-    return [(np.flatnonzero(block < b), np.flatnonzero(block == b)) for b in range(1, last + 1)]
 
 
 def refuse_leaks(pairs: Pairs, groups: NDArray[Any] | None, time: NDArray[Any] | None) -> None:

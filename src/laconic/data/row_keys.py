@@ -4,7 +4,8 @@ The key of a row is the sum over columns of a mixed hash of (name of the column,
 depends neither on the other rows, nor on the order of the columns, nor on the library or the float
 type that held a value. Equal rows have equal keys. Zeros count for nothing, which makes sparse and
 dense rows agree, and so do columns that say nothing. Columns of an array have no names:
-:func:`content_keys` tells them apart by what they hold.
+:func:`content_keys` tells them apart by what they hold. Folds are made of keys too, unless groups
+or times of the rows say what must be kept apart (:func:`pairs_apart`).
 """
 
 from __future__ import annotations
@@ -317,6 +318,64 @@ def pairs_of_keys(keys: Keys, y: Ints, n_folds: int, weight: Floats | None = Non
     if fold.max() == 0:
         return []
     return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(fold.max() + 1)]
+
+
+def pairs_of_groups(groups: NDArray[Any], y: Ints, n_folds: int, seed: int) -> Pairs:
+    """Folds that keep the rows of a group together and spread the classes as evenly as they can.
+
+    >>> groups, y = np.array(["a", "b", "a", "b"]), np.array([0, 1, 1, 0])
+    >>> [test.tolist() for _, test in pairs_of_groups(groups, y, 2, 0)]
+    [[1, 3], [0, 2]]
+    """
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    n_groups = len(np.unique(groups))
+    if n_groups < n_folds:
+        raise ValueError(
+            f"groups has {n_groups} different values and cv={n_folds} folds need at least "
+            f"{n_folds}; give fewer folds or rows of more groups."
+        )
+    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    return list(splitter.split(np.zeros((len(y), 1)), y, groups))
+
+
+def pairs_in_time(time: NDArray[Any], n_folds: int) -> Pairs:
+    """Folds that train on the past: blocks of about equal size, each judged by all before it.
+
+    Rows of one time stay together. The first block is never held out.
+
+    >>> [(train.tolist(), test.tolist()) for train, test in pairs_in_time(np.array([3, 1, 2]), 2)]
+    [([1], [2]), ([1, 2], [0])]
+    """
+    times, place, count = np.unique(time, return_inverse=True, return_counts=True)
+    if len(times) < n_folds + 1:
+        raise ValueError(
+            f"time has {len(times)} different values and cv={n_folds} folds need at least "
+            f"{n_folds + 1}; give fewer folds or finer times."
+        )
+    middle = np.cumsum(count) - count / 2.0
+    wanted = np.minimum((middle * (n_folds + 1) / count.sum()).astype(np.int64), n_folds)
+    # a time with very many rows may leave a block empty: the ones that are there count
+    block = np.unique(wanted, return_inverse=True)[1][place]
+    last = int(block.max())
+    return [(np.flatnonzero(block < b), np.flatnonzero(block == b)) for b in range(1, last + 1)]
+
+
+def pairs_apart(
+    keys: Keys,
+    y: Ints,
+    n_folds: int,
+    seed: int,
+    groups: NDArray[Any] | None = None,
+    time: NDArray[Any] | None = None,
+    weight: Floats | None = None,
+) -> Pairs:
+    """Folds in time where times are given, else by group, else by the keys of the rows."""
+    if time is not None:
+        return pairs_in_time(time, n_folds)
+    if groups is not None:
+        return pairs_of_groups(groups, y, n_folds, seed)
+    return pairs_of_keys(keys, y, n_folds, weight)
 
 
 def text_key(text: str) -> int:
