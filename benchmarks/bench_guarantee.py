@@ -126,9 +126,8 @@ def _one_mix(law: Law, n: int, seed: int, kinds: tuple[str | None, ...]) -> list
         [rng.choice(pool[law.codes[pool] == k], int((wanted == k).sum())) for k in range(n_classes)]
     )
     p, y, q = law.proba[known], law.codes[known], law.proba[new]
-    again = Recalibration.of(p, y)
-    prior = law.prior if again.prior is None else again.prior
-    found = [np.asarray(estimate_prior(again.apply(q), prior, tol=1e-6).point)]
+    again = Recalibration.of(p, y, law.prior)
+    found = [np.asarray(estimate_prior(again.apply(q), again.prior, tol=1e-6).point)]
     found += [emq(kind, law.prior, (p, y), q) for kind in kinds]
     return [float(((one - mix) ** 2).mean()) for one in found]
 

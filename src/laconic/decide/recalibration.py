@@ -1,8 +1,8 @@
-r"""Probabilities that labelled rows correct only where they must.
+r"""Probabilities, moved a little towards what labelled rows say.
 
-:math:`q_k \propto p_k^a e^{b_k}`. Of (a, b) = (1, 0), a alone, and both, the likeliest on labelled
-rows is taken, each further parameter at a price: probabilities that rest on many rows of a fit
-should not be replaced by what a few hundred others say, unless these clearly object.
+:math:`q_k \propto p_k^a e^{b_k}`, with the likeliest (a, b) on labelled rows under a normal prior
+around (1, 0): probabilities that rest on many rows of a fit are not replaced by what a few hundred
+others say, unless these clearly object.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from laconic._typing import Floats, Ints
-from laconic.decide.tuning import PRICE_OF_RECALIBRATION
+from laconic.decide.tuning import RECALIBRATION_SPREAD
 
 _LEAST = 1e-12
 
@@ -28,7 +28,7 @@ class Recalibration:
     >>> draw = np.random.default_rng(0)
     >>> p = draw.random(4000)
     >>> y = (draw.random(4000) < p).astype(int)
-    >>> Recalibration.of(np.column_stack([1 - p, p]), y).power
+    >>> round(Recalibration.of(np.column_stack([1 - p, p]), y).power, 1)
     1.0
     >>> sure = p**3 / (p**3 + (1 - p) ** 3)
     >>> bool(abs(Recalibration.of(np.column_stack([1 - sure, sure]), y).power - 1 / 3) < 0.05)
@@ -38,40 +38,39 @@ class Recalibration:
     power: float
     bias: Floats
     prior: Floats | None
-    """None: the class mix of the fit, since nothing was changed."""
+    """None: the class mix of the fit, in files that changed nothing."""
 
     @classmethod
-    def of(cls, proba: Floats, codes: Ints) -> Recalibration:
+    def of(cls, proba: Floats, codes: Ints, prior: Floats | None = None) -> Recalibration:
+        """From labelled rows; ``prior`` is the class mix that the probabilities are right for.
+
+        The corrected ones are right for that mix and what the correction adds to their mean. The
+        mean itself would take the luck of the labelled rows for a mix.
+        """
         n_classes = proba.shape[1]
         logs = np.log(np.maximum(proba, _LEAST))
         truth = np.eye(n_classes)[codes]
 
         def loss(theta: Floats) -> tuple[float, Floats]:
-            score = theta[0] * logs + _biases(theta, n_classes)
+            score = theta[0] * logs + theta[1:]
             log_q = score - logsumexp(score, axis=1, keepdims=True)
             wrong = np.exp(log_q) - truth
-            slope = np.array([(wrong * logs).sum(), *wrong[:, 1:].sum(axis=0)])
-            return float(-(truth * log_q).sum()), slope[: len(theta)]
+            slope = np.array([(wrong * logs).sum(), *wrong.sum(axis=0)])
+            away = (theta - start) / RECALIBRATION_SPREAD**2
+            value = -(truth * log_q).sum() + 0.5 * float(away @ (theta - start))
+            return float(value), slope + away
 
-        best, least = np.array([1.0]), loss(np.array([1.0]))[0]
-        found = best
-        for size in (1, n_classes):
-            start = np.zeros(size)
-            start[0] = 1.0
-            tried = minimize(loss, start, jac=True, method="L-BFGS-B")
-            value = float(tried.fun) + PRICE_OF_RECALIBRATION * size
-            if value < least and tried.x[0] > 0.0:
-                found, least = tried.x, value
-        if found is best:
-            return cls(1.0, np.zeros(n_classes), None)
-        bias = _biases(found, n_classes)
-        own = cls(float(found[0]), bias, None)
-        return cls(own.power, bias, own.apply(proba).mean(axis=0))
+        start = np.array([1.0, *np.zeros(n_classes)])
+        bounds = [(0.05, None), *[(None, None)] * n_classes]
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        own = cls(float(found[0]), found[1:], None)
+        mean = own.apply(proba).mean(axis=0)
+        if prior is not None:
+            mean = np.maximum(prior + mean - proba.mean(axis=0), 0.1 * prior)
+        return cls(own.power, own.bias, mean / mean.sum())
 
     def apply(self, proba: Floats) -> Floats:
         """The corrected probabilities, (rows, classes)."""
-        if self.prior is None and self.power == 1.0:
-            return proba
         score = self.power * np.log(np.maximum(proba, _LEAST)) + self.bias
         return np.asarray(np.exp(score - logsumexp(score, axis=1, keepdims=True)))
 
@@ -93,7 +92,3 @@ class Recalibration:
         if prior is not None and not ((prior > 0).all() and abs(prior.sum() - 1.0) < 1e-6):
             raise ValueError("the recalibration needs a class mix")
         return found
-
-
-def _biases(theta: Floats, n_classes: int) -> Floats:
-    return np.concatenate([[0.0], theta[1:], np.zeros(n_classes - len(theta))])

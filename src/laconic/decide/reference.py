@@ -108,6 +108,7 @@ class Reference:
         n_classes: int,
         columns: tuple[ColumnReference, ...] = (),
         average: Mapping[str, list[float]] | None = None,
+        train_prior: Floats | None = None,
     ) -> Reference:
         """Bins that separate the classes, cut further where decisions change inside one."""
         score = _score(proba)
@@ -128,7 +129,7 @@ class Reference:
         means = np.zeros((len(used), n_classes))
         np.add.at(means, cell, proba)
         means /= counts.sum(axis=0)[:, None]
-        again = Recalibration.of(proba, codes)
+        again = Recalibration.of(proba, codes, train_prior)
         return cls(edges, used // n_bins - 1, used % n_bins, counts, means, columns, again, average)
 
     @property
@@ -229,7 +230,8 @@ def reference_of(model: Any, X: Any, y: Any) -> Reference:
     columns = tuple(_column_reference(table, j, codes, n_classes) for j in range(len(table.names)))
     average = _average_row(model.estimator_, table) if hasattr(model, "explain") else None
     decided = decisions_of(model, raw)
-    return Reference.of_scores(raw, codes, decided, n_classes, columns, average)
+    prior = model.train_prior_
+    return Reference.of_scores(raw, codes, decided, n_classes, columns, average, prior)
 
 
 _BLOCK = 8192

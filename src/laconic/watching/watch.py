@@ -165,7 +165,7 @@ class Counter:
                 self.unseen[one.name] = self.unseen.get(one.name, 0) + new
 
     def likeliest_mix(self) -> Floats | None:
-        """By the probabilities themselves, recalibrated where the reference asks for it."""
+        """By the probabilities themselves, recalibrated as far as the reference asks for it."""
         again = self.reference.recalibration
         prior = self.model.train_prior_ if again is None or again.prior is None else again.prior
         if prior is None or not (prior > 0).all():
