@@ -1,7 +1,7 @@
 """``laconic watch`` and ``laconic adopt``: a model in use."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -64,7 +64,8 @@ def adopt(
     from laconic.export.model_file import load, read_content
 
     shares = read_priors(prior)
-    classes = load(model).classes_.tolist()
+    old = load(model)
+    classes = old.classes_.tolist()
     positive = (read_content(model)["summary"] or {}).get("positive", classes[-1])
     named = {name or str(positive): share for name, share in shares.items()}
     odd = [name for name in named if name not in map(str, classes)]
@@ -76,3 +77,17 @@ def adopt(
     if len(rest) == 1:
         named[str(rest[0])] = left
     adopted(model, out, prior={name: named.get(str(name), 0.0) for name in classes})
+    for line in _after_adopting(old, load(out), out.name):
+        console().print(line, markup=False, highlight=False)
+
+
+def _after_adopting(old: Any, new: Any, name: str) -> list[str]:
+    """What was written, which promises stay and which ended with the old mix."""
+    before, now = (
+        [] if one.guaranteed_ is None else [str(own.guarantee) for own in one.guaranteed_.promises]
+        for one in (old, new)
+    )
+    ended = [one for one in before if one not in now]
+    lines = [f"wrote {name}: the same model, with decisions for this class mix"]
+    lines += [f"still promised: {', '.join(now)}"] if now else []
+    return lines + ([f"promised for the old mix alone: {', '.join(ended)}"] if ended else [])
