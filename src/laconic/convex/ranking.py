@@ -93,6 +93,7 @@ class _Problem:
         return _Point(w, scores, at, gradient, self.C * loss.misfit(at, slope), value)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is a step too far, and ends the run
 def rank_pairs(
     X: Any,
     pairs: Pairs,
@@ -113,7 +114,8 @@ def rank_pairs(
     best, n_iter, idle = point, 0, 0
     why: WhyStopped = "gap"
     while best.gap > tol * best.value:
-        if n_iter >= max_iter or idle >= IDLE_STEPS:
+        lost = not np.isfinite(point.gradient).all()  # a step beyond all numbers
+        if n_iter >= max_iter or idle >= IDLE_STEPS or lost:
             why = "max_iter" if n_iter >= max_iter else "stalled"
             break
         if isinstance(phi, HingePairs) and point.gap - point.misfit < BAND_SHARE * point.misfit:

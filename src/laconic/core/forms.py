@@ -184,7 +184,10 @@ class LineTerm:
         x = np.asarray(table.column(table.place(self.column)), dtype=np.float64)
         gone = np.isnan(x)
         with np.errstate(over="ignore", invalid="ignore"):  # the sum refuses what is not finite
-            out = (np.where(gone, self.origin, x) - self.origin)[:, None] * self.slope
+            apart = np.where(gone, self.origin, x) - self.origin
+            out = apart[:, None] * self.slope
+            far = np.isinf(apart)  # 1e308 less -1e308: in halves
+            out[far] = 2.0 * ((0.5 * x[far] - 0.5 * self.origin)[:, None] * self.slope)
         assert self.missing is not None
         return np.where(gone[:, None], self.missing, out)
 
