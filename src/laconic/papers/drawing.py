@@ -80,14 +80,15 @@ def _panel(panel: Panel) -> list[str]:
 
 
 def _legend(axes: _Axes, entries: Sequence[tuple[Series, str]]) -> list[str]:
-    """Names of the series, in the corner that covers least of them."""
+    """Names of the series, above or below where they cover least of them."""
     if not entries:
         return []
     wide = 30.0 + 6.0 * max(len(own.name) for own, _ in entries)
     high = 6.0 + 14.0 * len(entries)
     covered = np.concatenate([axes.covered(own) for own in axes.panel.series])
+    middle = (LEFT + WIDTH - RIGHT - wide) / 2.0
     corners = [(x, y) for y in (TOP + 3.0, HEIGHT - BOTTOM - high - 3.0)
-               for x in (LEFT + 6.0, WIDTH - RIGHT - wide - 2.0)]  # fmt: skip
+               for x in (LEFT + 6.0, WIDTH - RIGHT - wide - 2.0, middle)]  # fmt: skip
 
     def hidden(corner: tuple[float, float]) -> int:
         away = covered - corner
@@ -162,11 +163,12 @@ class _Axes:
         """Places on the page that a series covers, some of them."""
         x, y = self.x(own.x), self.y(own.y)
         if own.kind in ("line", "dashed", "band"):
-            along = np.linspace(0.0, len(x) - 1.0, 400)
-            every = [np.interp(along, np.arange(len(x)), values) for values in (x, y)]
+            length = np.append(0.0, np.cumsum(np.hypot(np.diff(x), np.diff(y))))
+            along = np.linspace(0.0, length[-1], 400)
+            every = [np.interp(along, length, values) for values in (x, y)]
             places = [np.column_stack(every)]
             if own.kind == "band":
-                top = np.interp(along, np.arange(len(x)), self.y(own.high))
+                top = np.interp(along, length, self.y(own.high))
                 places += [np.column_stack([every[0], (1.0 - share) * every[1] + share * top])
                            for share in (0.25, 0.5, 0.75, 1.0)]  # fmt: skip
             return np.concatenate(places)

@@ -354,8 +354,9 @@ def _claims() -> Iterator[tuple[str, str, str, str]]:
         for less, more in pairwise(POWERS):
             yield "variables", f"{penalty:g}, {less:g}", f"{penalty:g}, {more:g}", "< 0"
     yield "variables", BEST, NONE, "< 0"
-    yield "variables", BEST, "SNB", "< 0"
-    yield "test AUC", BEST, "SNB", f"0 within {CLOSE}"
+    # drawn beside each other, and not compared in the text
+    yield "variables", BEST, "SNB", NOT_PRINTED
+    yield "test AUC", BEST, "SNB", NOT_PRINTED
 
 
 # ---- the figures -----------------------------------------------------------------------------
@@ -397,12 +398,17 @@ def _paths_drawn(draws: Draws, *, labels: tuple[str, ...], longest: int) -> str:
 
 
 def _scatter(draws: Draws, *, metrics: tuple[str, str]) -> str:
+    shapes = dict(zip(POWERS, ("triangle", "square", "diamond"), strict=True))
     series = []
-    groups = {"no penalty": [NONE], "SNB": ["SNB"]}
-    groups |= {f"penalty {p:g}": [k for k, own, _ in grid() if own == p] for p in PENALTIES}
-    for name, labels in groups.items():
+    groups = {"no penalty": ([NONE], ["circle"]), "SNB": (["SNB"], ["circle"])}
+    for p in PENALTIES:
+        labels = [label for label, penalty, _ in grid() if penalty == p]
+        groups[f"penalty {p:g}"] = (labels, list(shapes.values()))
+    for name, (labels, marks) in groups.items():
         x, y = ([mean_over_sets(draws, code="2006", label=label, metric=metric).mean
                  for label in labels] for metric in metrics)  # fmt: skip
-        powers = [f"p = {label.partition(', ')[2]}" if "," in label else "" for label in labels]
-        series.append(Series(name, x, y, "points", labels=powers))
+        series.append(Series(name, x, y, "points", marks=marks))
+    # without numbers of its own: what the shapes stand for
+    series += [Series(f"p = {power:g}", [], [], "points", colour="#333333", marks=[mark])
+               for power, mark in shapes.items()]  # fmt: skip
     return plot(Panel("means over the sets", *metrics, series))

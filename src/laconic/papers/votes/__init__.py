@@ -1,9 +1,10 @@
 """Roy, "Un algorithme d'apprentissage parcimonieux maximisant le désaccord" (13 February 2015).
 
 The tables of the slides come from one half/half split per set: all risks are multiples of
-1/floor(N/2). Categories are read as numbers, stumps have ten equally spaced thresholds in both
-directions. How sets of more than two classes were made binary is not said; the choice here is in
-:data:`POSITIVE`.
+1/floor(N/2). The halves are not stratified: constant votes have the risks .4815 on heart, .5093 on
+monks and .3200 on titanic, where a stratified half has .4444, .5 and .3227. Categories are read as
+numbers, stumps have ten equally spaced thresholds in both directions. How sets of more than two
+classes were made binary is not said; the choice here is in :data:`POSITIVE`.
 
 The learners in the form of the slides are in :mod:`laconic.papers.votes.form`, the cells in
 :mod:`laconic.papers.votes_tables`. ``python -m laconic.papers.votes`` prints the sets with the
@@ -77,14 +78,16 @@ POSITIVE: dict[str, tuple[Any, ...]] = {
     "cmc": (1,),
     "ecoli": ("cp",),
     "glass": (1, 3),
-    "wine": (1,),
+    "wine": (2,),
     "yeast": ("CYT",),
     "zoo": ("mammal",),
 }
-"""Classes taken as positive; the last class for the sets that are not listed."""
+"""Classes taken as positive; the last class for the sets that are not listed. On wine a constant
+vote errs on 37 of 89 rows (CG-Boost on kernels): halves have 35.5 +- 3.3 rows of class 2, 29.5 +-
+3.1 of class 1."""
 
 
-def read(name: str) -> tuple[Floats, NDArray[np.int64]]:
+def read(name: str, positive: tuple[Any, ...] | None = None) -> tuple[Floats, NDArray[np.int64]]:
     """A set of the slides with categories as numbers and two classes."""
     data = load(name)
     columns = []
@@ -97,16 +100,15 @@ def read(name: str) -> tuple[Floats, NDArray[np.int64]]:
         else:
             values = cells.astype(np.float64)
         columns.append(values)
-    positive = POSITIVE.get(name, tuple(np.unique(data.y)[-1:]))
+    positive = positive or POSITIVE.get(name, tuple(np.unique(data.y)[-1:]))
     return np.column_stack(columns), np.isin(data.y, positive).astype(np.int64)
 
 
 def slides_half(y: NDArray[np.int64], seed: int) -> tuple[Ints, Ints]:
-    """A random stratified half for training, with the odd row, and the other half."""
+    """A random half for training, with the odd row, and the other half."""
     from sklearn.model_selection import train_test_split
 
-    half = len(y) // 2
-    train, test = train_test_split(np.arange(len(y)), test_size=half, stratify=y, random_state=seed)
+    train, test = train_test_split(np.arange(len(y)), test_size=len(y) // 2, random_state=seed)
     return train, test
 
 

@@ -19,6 +19,7 @@ from laconic.papers.votes.form import (
     MU,
     RBF,
     WIDTHS,
+    by_value,
     fitted,
     half_results,
     kernel_votes,
@@ -29,6 +30,8 @@ from laconic.votes.criterion import MarginMoments, PacBayes, divergence_from_uni
 
 ROUNDS = (1, 2, 3, 5, 8, 12, 20, 35, 60, 100)
 """Rounds of AdaBoost after which a vote is kept."""
+FEWEST = 6
+"""Training rows of a class below which three folds say nothing of it."""
 
 
 def half(kind: str, name: str, seed: int) -> dict[str, list[float]]:
@@ -37,6 +40,26 @@ def half(kind: str, name: str, seed: int) -> dict[str, list[float]]:
     train, test = slides_half(y, seed)
     found = half_results(filled(X, train), y, train, test, kind)
     return {method: [float(risk), float(columns)] for method, (risk, columns) in found.items()}
+
+
+def other_values(kind: str, name: str, seed: int, method: str) -> dict[str, list[float]]:
+    """The same of one method with every value of what the slides leave open, by its name."""
+    X, y = read(name)
+    train, test = slides_half(y, seed)
+    every = by_value(filled(X, train), y, train, test, kind, method)
+    return {label: [float(risk), float(columns)] for label, (risk, columns) in every.items()}
+
+
+def other_classes(kind: str, name: str, seed: int, method: str) -> dict[str, list[float]]:
+    """The same of one method with every class of a set against the rest."""
+    out = {}
+    for own in np.unique(load(name).y):
+        X, y = read(name, (own,))
+        train, test = slides_half(y, seed)
+        if min(np.bincount(y[train], minlength=2)) >= FEWEST:
+            found = half_results(filled(X, train), y, train, test, kind, (method,))
+            out[f"class {own} against the rest"] = [float(value) for value in found[method]]
+    return out
 
 
 def ada_votes(name: str, seed: int) -> list[list[float]]:
