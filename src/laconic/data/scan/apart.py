@@ -52,8 +52,6 @@ class GroupDraw:
     @staticmethod
     def of_counts(column: str, seed: int, counts: Mapping[int, int]) -> GroupDraw:
         """For groups with so many rows each, by key."""
-        if len(counts) > MOST_GROUPS:
-            return GroupDraw(column, seed)
         keys = np.array(list(counts), dtype=np.uint64)
         order = np.argsort(salted_draws(keys, seed))
         rows = np.array(list(counts.values()), dtype=np.float64)[order]
@@ -69,7 +67,8 @@ class GroupDraw:
         keys = group_keys(frame[self.column], start)
         if self.known is None or self.before is None:
             return salted_draws(keys, self.seed)
-        return np.asarray(self.before[np.searchsorted(self.known, keys)])
+        place = np.searchsorted(self.known, keys)
+        return np.asarray(self.before[np.minimum(place, len(self.known) - 1)])
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from laconic._typing import Ints
 from laconic.data.reading.asked import Asked
 from laconic.data.reading.evidence import Evidence
+from laconic.data.reading.raw import raw_column
 from laconic.data.reading.reading import Reading
 from laconic.data.scan.apart import (
     MOST_GROUPS,
@@ -291,16 +292,13 @@ class Scan:
             return TimeDraw(time, table.values, 1.0 - up_to / up_to[-1])
         if group is None:
             return NumberDraw(seed)
-        counts: Counter[int] = Counter()
-        for start, part in zip(
-            range(0, self.n_given, self._plan.block_rows),
-            self.map_given(_itself, [group]),
-            strict=True,
-        ):
-            if len(counts) <= MOST_GROUPS:
-                column = nw.from_native(part, eager_only=True)[group]
-                keys, own = np.unique(group_keys(column, start), return_counts=True)
-                counts.update(dict(zip(keys.tolist(), own.tolist(), strict=True)))
+        counts: Counter[int] | None = Counter()
+        for own in self.map_given(_GroupCounts(group), [group]):
+            counts = None if counts is None or own is None else counts + own
+            if counts is not None and len(counts) > MOST_GROUPS:
+                counts = None
+        if counts is None:
+            return GroupDraw(group, seed)
         return GroupDraw.of_counts(group, seed, counts)
 
     def groups_of(self, held: Any) -> Ints | None:
@@ -323,6 +321,20 @@ class Scan:
             if self.on_run is not None:
                 self.on_run(number, done, n_runs)
             yield part
+
+
+@dataclass(frozen=True)
+class _GroupCounts:
+    """Rows of a frame by group; None where they are many, or a row is a group of its own."""
+
+    column: str
+
+    def __call__(self, frame: Any) -> Counter[int] | None:
+        cells = nw.from_native(frame, eager_only=True)[self.column]
+        keys, counts = np.unique(group_keys(cells, 0), return_counts=True)
+        if len(keys) > MOST_GROUPS or raw_column(cells, self.column).missing.any():
+            return None
+        return Counter(dict(zip(keys.tolist(), counts.tolist(), strict=True)))
 
 
 @dataclass(frozen=True)
