@@ -160,7 +160,6 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_of(
         "core/folds", "tests/core/test_folds.py",
-        ("if n_groups < n_folds:", "if False:"),
         ("return train[train >= 0], test[test >= 0]", "return train, test[test >= 0]"),
     ),
     *_of(
@@ -224,8 +223,9 @@ MUTANTS: tuple[Mutant, ...] = (
         ("carried = own if kept[i] else 0.0", "carried = own"),
     ),
     *_of(
-        "core/folds", "src/laconic/core/folds.py tests/core/test_folds.py",
+        "data/row_keys", "src/laconic/data/row_keys.py tests/core/test_folds.py",
         ("[(np.flatnonzero(block < b),", "[(np.flatnonzero(block <= b),"),
+        ("if n_groups < n_folds:", "if False:"),
     ),
     *_of(
         "data/row_keys", "src/laconic/data/row_keys.py tests/data/test_row_keys.py",
