@@ -41,7 +41,7 @@ SETS = (
 )  # fmt: skip
 SIZES = (5, 8)
 FOLD_SECONDS, FOLD_GAP = 6.0, 0.9
-GAP_SECONDS, AIM = 120.0, 0.05
+GAP_SECONDS, AIM = 60.0, 0.05
 CUTS: dict[str, dict[str, Any]] = {
     "same": {"cutting": "quantile", "max_cuts": 1},
     "own": {"cutting": "modl"},

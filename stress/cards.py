@@ -9,6 +9,7 @@ distances; see docs/scorecard.md.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -24,7 +25,7 @@ GAPS = (0.0, 0.02, 0.3)
 
 
 def random_problem(seed: int) -> tuple[CardProblem, np.ndarray]:
-    """Two to five items, one to three with points within 3, weights, sometimes rules."""
+    """Two to five items, one to three with points within 3, weights, at times rules, a price."""
     draw = np.random.default_rng(seed)
     p, n = int(draw.integers(2, 6)), int(draw.integers(4, 80))
     items = (draw.random((p, n)) < draw.uniform(0.05, 0.95, (p, 1))).astype(np.uint8)
@@ -38,6 +39,7 @@ def random_problem(seed: int) -> tuple[CardProblem, np.ndarray]:
     k, most = int(draw.integers(1, 4)), float(draw.choice([0.3, 2.0, 5.0]))
     column = draw.integers(0, 3, p)
     problem = CardProblem(*found, np.full(p, low), np.full(p, high), k, most, column)
+    problem = replace(problem, price=float(draw.choice([0.0, 0.003, 0.03])))
     rules = []
     for _ in range(int(draw.integers(0, 3))):
         own = np.flatnonzero(draw.random(p) < 0.5)

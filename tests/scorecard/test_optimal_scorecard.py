@@ -63,6 +63,7 @@ def test_the_form_says_what_the_card_says():
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], said, atol=1e-12)
     second = y == "sick"
     loss = loss_with_prior(said, second, model.prior_rows)
+    loss += model.item_price * len(model.card_.items) / (len(X) + model.prior_rows)
     assert loss == pytest.approx(model.objective_, abs=1e-9)
     assert model.lower_bound_ <= model.objective_
     assert model.optimality_gap_ == pytest.approx(1 - model.lower_bound_ / model.objective_)
@@ -184,6 +185,7 @@ def test_the_pool_and_the_substitutes():
     second = y == "sick"
     p = model.predict_proba(X)[:, 1]
     loss = loss_with_prior(p, second, model.prior_rows)
+    loss += model.item_price * len(other.items) / (len(X) + model.prior_rows)
     assert loss == pytest.approx(other.objective, abs=1e-9)
     np.testing.assert_array_equal(model.choose(0).predict_proba(X), before)
     with pytest.raises(ValueError, match="one of the"):
@@ -295,6 +297,20 @@ def test_a_card_keeps_its_probabilities_on_the_scale_of_credit_scores(scored):
     stepped = DecisionClassifier(OptimalScorecardClassifier(3, risk="isotonic")).fit(X, y)
     with pytest.raises(ValueError, match="base_score needs log-odds that are a line"):
         to_scorecard(stepped, X, y, base_score=600)
+
+
+def test_an_item_has_a_line_only_if_it_brings_its_price():
+    X, y = people()
+    losses, sizes = [], []
+    for price in (0.0, 20.0, 1000.0):
+        model = OptimalScorecardClassifier(3, (-2, 2), item_price=price, gap=0.0, pool=0.0)
+        model.fit(X, y)
+        sizes.append(len(model.card_.items))
+        losses.append(model.objective_ * (len(X) + model.prior_rows) - price * sizes[-1])
+    assert sizes[0] >= sizes[1] >= sizes[2] == 0 < sizes[0]
+    # what is left out brings less than its price, what stays brings more
+    assert losses[1] - losses[0] <= 20.0 * (sizes[0] - sizes[1]) + 1e-6
+    assert losses[2] - losses[1] >= 20.0 * (sizes[1] - sizes[2]) - 1e-6
 
 
 def test_cuts_between_whole_numbers_say_whole_numbers():

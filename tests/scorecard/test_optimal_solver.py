@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,8 +41,8 @@ def random_problem(seed: int, most_items: int = 3, most_points: int = 2) -> Card
     found = patterns(items, second, weight)
     high = int(draw.integers(1, most_points + 1))
     k = int(draw.integers(1, most_items + 1))
-    column = draw.integers(0, 2, p)
-    return CardProblem(*found, np.full(p, -high), np.full(p, high), k, 2.0, column)
+    column, price = draw.integers(0, 2, p), float(draw.choice([0.0, 0.02]))
+    return CardProblem(*found, np.full(p, -high), np.full(p, high), k, 2.0, column, price=price)
 
 
 def every_card(problem: CardProblem):
@@ -116,7 +117,7 @@ def test_newton_step_of_items_that_add_up_to_a_constant():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_relaxation_is_below_every_card_and_tight_when_points_are_fixed(seed):
-    problem = random_problem(seed)
+    problem = replace(random_problem(seed), price=0.0)
     support = np.arange(problem.n_items)
     code = codes_of(problem.items, support, problem.items.shape[1])
     cells = cells_of(code, problem.pos, problem.neg, len(support))

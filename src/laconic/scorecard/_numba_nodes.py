@@ -227,13 +227,14 @@ def relax_node(
     tol: float,
     n_iter: int,
     offset: float,
+    price: float,
 ) -> tuple[float, float, Floats, float, Floats]:
     """A lower bound on every card of a node, its relaxed minimiser, and the worths at the end.
 
     min of the loss of ``w X + b`` over low <= w <= high with the open items' |w| / limit adding up
     to at most ``room``, an item or more of it in every column of ``needed``: spectral projected
     gradient in the metric ``scale``. The bound is the tangent at an iterate minimised over the
-    cards of the node, the best one of all iterates.
+    cards of the node, the best one of all iterates; every item adds ``price`` to it.
     """
     p, n = X.shape
     slope, bend = np.empty(n), np.empty(n)
@@ -251,20 +252,20 @@ def relax_node(
     best_worth = np.zeros(p)
     for it in range(n_iter):
         # the bound of the tangent here
-        at, ins = 0.0, 0.0
+        at, ins = 0.0, price * (state == 1).sum()
         for j in range(p):
             at += grad[j] * w[j]
             worth[j] = 0.0
             if state[j] == 1:
                 ins += min(grad[j] * low[j], grad[j] * high[j])
             elif state[j] == 0:
-                worth[j] = worth_of(grad[j], low[j], high[j])
+                worth[j] = max(worth_of(grad[j], low[j], high[j]) - price, 0.0)
         total = largest_worths(worth, state, room, column, caps, needed, picks)[0]
         found = value - at + ins - total - abs(slope.sum()) * offset
         if found > bound:
             bound = found
             best_worth[:] = worth
-        if bound >= cutoff or value - bound < tol:
+        if bound >= cutoff or value + price * (state == 1).sum() - bound < tol:
             break
         project(w - pace * scale * grad, groups, low, high, scale, room, trial)
         step = trial - w

@@ -1,8 +1,8 @@
 """The proof: branch and bound over which items have points, then over the points.
 
-A node says of every item whether it is in, out or open, and of some columns that one of their
-items must be in: cuts of one column nearly replace each other, so leaving out one of them says
-little and leaving out the column says much. The bound of a node is a convex relaxation
+A node says of every item whether it is in (it has points), out or open, and of some columns that
+one of their items must be in: cuts of one column nearly replace each other, so leaving out one of
+them says little and leaving out the column says much. The bound of a node is a convex relaxation
 (:func:`~laconic.scorecard._numba_nodes.relax_node`): open items share ``room`` places, each within
 limits outside of which no card can be better than what is aimed at. A node with one place left
 tries every item for it on the few cells of its support; what is not ruled out there goes to an
@@ -48,25 +48,34 @@ class Incumbent:
 def search_support(
     problem: CardProblem, support: Ints, best: float, gap: float
 ) -> tuple[Incumbent | None, float]:
-    """The best card of a support if its loss is below ``best``, and a bound on all its cards."""
+    """The best card of a support if it is below ``best``, and a bound on all its cards.
+
+    With a price the bound is about the cards in which every item of the support has points: those
+    with fewer are cards of a smaller support.
+    """
     from laconic.scorecard._numba import search_points
 
-    if not len(support):  # every item was shown to be worse: the card without any
-        return None, np.inf if problem.limits.cover else problem.null_loss
+    if not len(support):
+        empty = np.zeros(problem.n_items, dtype=np.int64)
+        loss = problem.null_loss if problem.feasible(empty) else np.inf
+        return (Incumbent(loss, empty) if loss < best else None), loss
     Z, c1, c0 = problem.cells(support)
     cover = np.zeros((len(problem.limits.cover), len(support)), dtype=np.bool_)
     for g, group in enumerate(problem.limits.cover):
         cover[g] = np.isin(support, group)
     lo, hi = problem.lo[support].astype(float), problem.hi[support].astype(float)
-    tie = TIE * problem.null_loss
+    tie, paid = TIE * problem.null_loss, problem.price * len(support)
+    # by more than rounding where a price is taken off and added again: a card is not below itself
+    below = best - paid - 1e-3 * tie * (paid > 0.0)
     loss, a, b, own, bound, _nodes = search_points(
-        Z, c1, c0, lo, hi, cover, problem.most_multiplier, best, gap, LATTICE_NODES, tie
+        Z, c1, c0, lo, hi, cover, problem.most_multiplier, below, gap, LATTICE_NODES, tie
     )
-    if not loss < best:
-        return None, bound
+    if not loss < below:
+        return None, bound + paid
     points = np.zeros(problem.n_items, dtype=np.int64)
     points[support] = np.rint(own).astype(np.int64)
-    return Incumbent(loss, points, a, b), bound
+    loss += problem.price * np.count_nonzero(points)
+    return Incumbent(loss, points, a, b), bound + paid
 
 
 @dataclass(order=True)
@@ -167,7 +176,7 @@ class Proof:
         lb, _value, w, b, found = relax_node(
             *self._patterns(base), state[base], low, high, self._scale[base], room,
             self._column[base], self._caps, pending, node.w[base], node.b, cutoff,
-            NODE_TOL * self.best.loss, steps, self._offset,
+            NODE_TOL * self.best.loss, steps, self._offset, self.problem.price,
         )  # fmt: skip
         node.bound, node.b, worth = max(node.bound, lb), b, np.zeros(len(state))
         node.w[base], worth[base] = w, found
@@ -259,7 +268,10 @@ class Proof:
             self._finish(np.flatnonzero(state == 1), target)
             return []
         if room == 1:
-            self._one_more(np.flatnonzero(state == 1), free, target)
+            inside = np.flatnonzero(state == 1)
+            if self.problem.price and not (node.needed & ~self._held(state)).any():
+                self._finish(inside, target)  # without a price it is a card of larger supports
+            self._one_more(inside, free, target)
             return []
         live = state >= 0
         base = live if live.sum() <= MERGE_AT * node.base.sum() else node.base
@@ -300,10 +312,12 @@ class Proof:
         problem, k = self.problem, len(support)
         order = np.concatenate([support, free])
         code = codes_of(problem.items, support, problem.items.shape[1])
+        paid = problem.price * (k + 1)
         bounds, _ = bounds_of_one_more(
             problem.items, problem.pos, problem.neg, code, k, free, self._lo[order],
-            self._hi[order], self._most, self._cutoff(target), 1e-4 * self.best.loss,
+            self._hi[order], self._most, self._cutoff(target) - paid, 1e-4 * self.best.loss,
         )  # fmt: skip
+        bounds += paid
         for place in np.argsort(bounds, kind="stable"):
             if bounds[place] >= self._cutoff(target):
                 self._closed = min(self._closed, float(bounds[place]))

@@ -26,7 +26,7 @@ from laconic.scorecard.limits import Names, limited, read_rules
 from laconic.scorecard.problem import CardProblem, patterns, with_prior
 from laconic.scorecard.risk import RiskRow, Seen, held_to_threshold, log_odds_table, risk_rows
 from laconic.scorecard.solver import Near, near_cards, solve_card
-from laconic.scorecard.tuning import PRIOR_ROWS
+from laconic.scorecard.tuning import ITEM_PRICE, PRIOR_ROWS
 
 _RULES = (
     "monotone", "signs", "forced", "forbidden", "exclusive", "group_limits", "max_per_column",
@@ -41,10 +41,11 @@ class OptimalScorecardClassifier(FormPrediction):
 
     .. math:: P(y = 1 \mid x) = \sigma\Big(a \sum_j l_j x_j + b\Big)
 
-    and the mean logistic loss of the rows and of ``prior_rows`` is minimised over points,
-    multiplier and offset together, not over rounded weights. Branch and bound leaves a bound below
-    the loss of *every* card of the offered items that keeps the rules: ``optimality_gap_`` is
-    certified. With ``costs`` the expected cost at the best threshold is minimised instead.
+    and the mean logistic loss of the rows and of ``prior_rows``, with a price for every item, is
+    minimised over points, multiplier and offset together, not over rounded weights. Branch and
+    bound leaves a bound below the loss of *every* card of the offered items that keeps the rules:
+    ``optimality_gap_`` is certified. With ``costs`` the expected cost at the best threshold is
+    minimised instead.
 
     Parameters
     ----------
@@ -86,6 +87,9 @@ class OptimalScorecardClassifier(FormPrediction):
         Rows that are added to the loss: the items of the training rows, all alike, with classes in
         the proportion of the whole. They say that nothing is known, so that few rows do not make a
         card too sure. 0 is the loss of the rows alone.
+    item_price : float, default=1.5
+        Log-likelihood that an item must bring to have a line, not counted with ``costs``; 0 fills
+        the card up to ``max_items``.
     risk : {"fit", "logistic", "isotonic"}, default="fit"
         How a total becomes a probability: by the multiplier and offset of the proof, or by a
         logistic line or isotonic steps fitted to rows that the search did not see. Monotone always.
@@ -106,8 +110,8 @@ class OptimalScorecardClassifier(FormPrediction):
     card_ : Card
         ``print(model.card_)`` shows it.
     objective_, lower_bound_, optimality_gap_ : float
-        Log loss with the prior rows (or cost) of the card, a bound on every card, and (objective -
-        bound) / objective.
+        Log loss with the prior rows and the price of the items (or cost) of the card, a bound on
+        every card, and (objective - bound) / objective.
     duality_gap_ : float
         objective - bound.
     pool_ : list of Card
@@ -160,6 +164,7 @@ class OptimalScorecardClassifier(FormPrediction):
         "max_per_column": [Interval(Integral, 1, None, closed="left"), None],
         "max_multiplier": [Interval(Real, 0, None, closed="neither")],
         "prior_rows": [Interval(Real, 0, None, closed="left")],
+        "item_price": [Interval(Real, 0, None, closed="left")],
         "risk": [StrOptions({"fit", "logistic", "isotonic"})],
         "held_out": [Interval(Real, 0, 0.5, closed="right")],
         "pool": [Interval(Real, 0, None, closed="left")],
@@ -189,6 +194,7 @@ class OptimalScorecardClassifier(FormPrediction):
         max_per_column: int | None = None,
         max_multiplier: float = 2.0,
         prior_rows: float = PRIOR_ROWS,
+        item_price: float = ITEM_PRICE,
         risk: str = "fit",
         held_out: float = 0.25,
         pool: float = 0.01,
@@ -214,6 +220,7 @@ class OptimalScorecardClassifier(FormPrediction):
         self.max_per_column = max_per_column
         self.max_multiplier = max_multiplier
         self.prior_rows = prior_rows
+        self.item_price = item_price
         self.risk = risk
         self.held_out = held_out
         self.pool = pool
@@ -244,7 +251,10 @@ class OptimalScorecardClassifier(FormPrediction):
         read = self._read_items(table)
         items, pos, neg = patterns(read, second, weight)
         prior = float(self.prior_rows) / weight.sum()
-        problem, start = self._problem(items, *with_prior(pos, neg, prior))
+        price = float(self.item_price) / (weight.sum() + float(self.prior_rows))
+        problem, start = self._problem(
+            items, *with_prior(pos, neg, prior), price if self.costs is None else 0.0
+        )
         costs = None
         if self.costs is not None:
             costs = CardCosts.of(pos, neg, self._cost_matrix())
@@ -326,13 +336,15 @@ class OptimalScorecardClassifier(FormPrediction):
             return np.empty((0, table.n_rows), dtype=np.uint8)
         return np.concatenate([column.read(table) for column in self._offered])
 
-    def _problem(self, items: Any, pos: Floats, neg: Floats) -> tuple[CardProblem, Ints]:
+    def _problem(
+        self, items: Any, pos: Floats, neg: Floats, price: float
+    ) -> tuple[CardProblem, Ints]:
         low, high = self._point_range()
         p = len(items)
         owner = np.repeat(np.arange(len(self._offered)), [len(c.texts) for c in self._offered])
         problem = CardProblem(
             items, pos, neg, np.full(p, low), np.full(p, high), int(self.max_items),
-            float(self.max_multiplier), owner,
+            float(self.max_multiplier), owner, price=price,
         )  # fmt: skip
         names = Names(self._offered, self.schema_.names)
         rules = read_rules(names, **{name: getattr(self, name) for name in _RULES})

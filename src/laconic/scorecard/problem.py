@@ -2,7 +2,7 @@
 
 With items x_j in {0, 1}, whole points l_j, a multiplier a and an offset b,
 
-    min  mean of log(1 + exp(-y (a (l_1 x_1 + ... + l_p x_p) + b)))
+    min  mean of log(1 + exp(-y (a (l_1 x_1 + ... + l_p x_p) + b)))  +  price * (items with points)
     over l_j in {lo_j, ..., hi_j},  at most k of them not zero,  0 <= a <= A,  b real,
 
 and the rules of :mod:`laconic.scorecard.limits`. Rows with the same items are one pattern: the loss
@@ -36,7 +36,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class CardProblem:
-    """``items`` is (items, patterns) of 0 and 1; ``pos`` and ``neg`` are shares of all weight."""
+    """``items`` is (items, patterns) of 0 and 1; ``pos`` and ``neg`` are shares of all weight.
+
+    ``price`` is what every item with points adds to the loss.
+    """
 
     items: NDArray[np.uint8]
     pos: Floats
@@ -47,6 +50,7 @@ class CardProblem:
     most_multiplier: float
     column: Ints
     limits: Limits = field(default_factory=Limits)
+    price: float = 0.0
 
     @property
     def n_items(self) -> int:
@@ -74,14 +78,14 @@ class CardProblem:
         return found
 
     def fitted(self, points: Ints) -> tuple[float, float, float]:
-        """Loss, multiplier and offset of a card, (items,) whole points."""
+        """Loss with the price of its items, multiplier and offset of a card, (items,) points."""
         from laconic.scorecard._numba import fit_multiplier
 
         support = np.flatnonzero(points)
         Z, c1, c0 = self.cells(support)
         totals = Z @ points[support].astype(np.float64)
         loss, a, b = fit_multiplier(totals, c1, c0, self.most_multiplier)
-        return float(loss), float(a), float(b)
+        return float(loss) + self.price * len(support), float(a), float(b)
 
     def feasible(self, points: Ints) -> bool:
         """Whether the card keeps every rule."""

@@ -7,14 +7,14 @@ from functools import cache
 
 import numpy as np
 
-from laconic._typing import Floats, Ints
+from laconic._typing import Ints
 from laconic.core.losses import Solution, WhyStopped
 from laconic.core.progress import Deadline, listening, report_step
 from laconic.scorecard.branching import Incumbent, Proof, search_support
 from laconic.scorecard.costs import CardCosts, cheapest_card
 from laconic.scorecard.problem import CardProblem
 from laconic.scorecard.tuning import MOST_POOL, POOL_SHARE, WARM_SHARE
-from laconic.scorecard.warm_start import Support, can_grow, first_card, grown_values
+from laconic.scorecard.warm_start import Support, can_grow, first_card, grown
 
 
 def solve_card(
@@ -136,9 +136,6 @@ def _swaps(problem: CardProblem, support: Support) -> list[tuple[int, Support, f
         candidates = can_grow(problem, rest)
         candidates = candidates[candidates != j]
         if len(candidates):
-            values: Floats = grown_values(problem, rest, candidates)
-            trials += [
-                (j, tuple(sorted((*rest, c))), value)
-                for c, value in zip(candidates.tolist(), values.tolist(), strict=True)
-            ]
+            found = grown(problem, rest, candidates)
+            trials += [(j, support, value) for support, value in found.items()]
     return sorted(trials, key=lambda t: (t[2], t[1]))

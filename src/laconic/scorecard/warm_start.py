@@ -21,7 +21,7 @@ def first_card(problem: CardProblem, start: Ints, deadline: Deadline) -> Incumbe
     loss, a, b = problem.fitted(start)
     best = Incumbent(loss, start, a, b)
     found = beam(problem, deadline)
-    ranked = sorted(found, key=lambda s: (found[s], s))
+    ranked = sorted(found, key=lambda s: (found[s] + problem.price * len(s), s))
     for place, support in enumerate(ranked[:POLISHED]):
         if place and deadline.passed():
             return best
@@ -66,8 +66,18 @@ def grown_values(problem: CardProblem, support: Support, candidates: Ints) -> Fl
     return np.asarray(bounds)
 
 
+def grown(problem: CardProblem, support: Support, candidates: Ints) -> dict[Support, float]:
+    """The support with each candidate, and its relaxed loss with the price of its items."""
+    values = grown_values(problem, support, candidates) + problem.price * (len(support) + 1)
+    pairs = zip(candidates.tolist(), values.tolist(), strict=True)
+    return {tuple(sorted((*support, j))): value for j, value in pairs}
+
+
 def beam(problem: CardProblem, deadline: Deadline) -> dict[Support, float]:
-    """Supports of full size (or as large as the rules allow) with their relaxed losses."""
+    """Supports of full size (or as large as the rules allow) with their relaxed losses.
+
+    Smaller ones too where items have a price.
+    """
     forced = tuple(sorted({int(g[0]) for g in problem.limits.cover if len(g) == 1}))
     level: dict[Support, float] = {forced: problem.null_loss}
     done: dict[Support, float] = {}
@@ -84,6 +94,8 @@ def beam(problem: CardProblem, deadline: Deadline) -> dict[Support, float]:
         kept = sorted(following, key=lambda s: (following[s], s))[:BEAM]
         if not kept:
             break
+        if problem.price:
+            done |= {support: value for support, value in level.items() if support}
         level = {support: following[support] for support in kept}
     return {**done, **level}
 
@@ -113,7 +125,10 @@ def _steepest(problem: CardProblem, support: Support, candidates: Ints) -> Ints:
 
 
 def best_swap(problem: CardProblem, best: Incumbent, deadline: Deadline) -> Incumbent | None:
-    """One item less and any other one in its place: the best card of those, if it is better."""
+    """One item less and any other one in its place: the best card of those, if it is better.
+
+    Where items have a price, one item less and one item more as well.
+    """
     support = tuple(np.flatnonzero(best.points).tolist())
     trials: dict[Support, float] = {}
     for j in support:
@@ -121,9 +136,15 @@ def best_swap(problem: CardProblem, best: Incumbent, deadline: Deadline) -> Incu
         candidates = can_grow(problem, rest)
         if deadline.passed() or not len(candidates):
             continue
-        values = grown_values(problem, rest, candidates)
-        for c, value in zip(candidates.tolist(), values.tolist(), strict=True):
-            trials[tuple(sorted((*rest, c)))] = value
+        trials |= grown(problem, rest, candidates)
+    if problem.price and not deadline.passed():
+        for j in support:
+            fewer = np.array([i for i in support if i != j], dtype=np.int64)
+            less, _ = search_support(problem, fewer, best.loss, 0.0)
+            if less is not None:
+                return less
+        if len(support) < problem.most_items and len(more := can_grow(problem, support)):
+            trials |= grown(problem, support, more)
     better: Incumbent | None = None
     least = best.loss
     for trial in sorted(trials, key=lambda s: (trials[s], s))[:POLISHED]:
