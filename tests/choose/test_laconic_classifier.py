@@ -222,7 +222,7 @@ def test_a_scan_chooses_on_a_sample_and_fits_on_all_rows(tmp_path):
     assert model.size_ <= 300
     assert model.comparison_["chosen"].sum() == 1
     assert np.isfinite(model.reported_cost_.value)
-    with pytest.raises(ValueError, match="groups, time and costs are for rows in memory"):
+    with pytest.raises(ValueError, match="costs by row are for rows in memory"):
         LaconicClassifier(candidates=["bayes"]).fit(rows, groups=np.arange(800))
 
 

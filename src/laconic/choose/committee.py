@@ -75,12 +75,19 @@ def weighted_mean(
 def _mean_forms(
     members: Sequence[Outcome], weights: Sequence[Floats | None]
 ) -> dict[int, AdditiveScore]:
-    """By the number of the fold, the mean of the members' forms with the weights of the others."""
+    """By the number of the fold, the mean of the members' forms with the weights of the others.
+
+    A class may be absent from the training rows of a fold, and not all members know of it then:
+    those that know the classes of the weightiest one are averaged.
+    """
     found = {}
     for fold, v in enumerate(weights):
         if v is not None and all(fold in out.forms for out in members):
-            own = [out.forms[fold] for out, share in zip(members, v, strict=True) if share > 0]
-            found[fold] = mean_form(own, v[v > 0].tolist())
+            forms = [out.forms[fold] for out in members]
+            classes = forms[int(v.argmax())].classes
+            shares = np.array([v[m] * (own.classes == classes) for m, own in enumerate(forms)])
+            on = np.flatnonzero(shares > 0).tolist()
+            found[fold] = mean_form([forms[m] for m in on], (shares[on] / shares.sum()).tolist())
     return found
 
 
