@@ -104,7 +104,8 @@ def disguised(frame: pd.DataFrame, categories: list[str], seed: int) -> tuple[Co
         cells = frame[name]
         if name in categories:
             texts = cells.fillna("").astype(str)
-            raw[name], hand[name] = _disguised_category(texts), texts
+            raw[name] = _disguised_category(texts)
+            hand[name] = texts.where(texts == "", "z" + texts)  # no number, whatever the codes are
             continue
         odd = draw.integers(len(frame))
         whole = bool((cells % 1 == 0).all())
