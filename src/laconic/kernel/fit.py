@@ -320,7 +320,8 @@ def fit_rows(
     """All functions of the kernel; ``max_iter`` is the model's unless given."""
     most = int(model.max_iter) if max_iter is None else int(max_iter)
     try:
-        with one_blas_thread():  # the same bits whatever the number of threads
+        # the same bits whatever the number of threads; what overflows is a step too far
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             fits = tuple(
                 solve_kernel(
                     problem.rows, loss, target, weight, C=float(model.C),
