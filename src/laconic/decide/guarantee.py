@@ -254,6 +254,8 @@ def fallback(p_values: Floats, delta: float) -> Mask:
 
     >>> fallback(np.array([0.5, 0.01, 0.03, 0.06, 0.2]), 0.1).tolist()
     [False, True, True, True, False]
+    >>> fallback(np.array([0.5, 0.03]), 0.04).tolist()  # what failed hands nothing on
+    [False, False]
     """
     kept = np.zeros(len(p_values), dtype=bool)
     carried = 0.0
