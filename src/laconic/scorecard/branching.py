@@ -74,8 +74,8 @@ def search_support(
         return None, bound + paid
     points = np.zeros(problem.n_items, dtype=np.int64)
     points[support] = np.rint(own).astype(np.int64)
-    loss += problem.price * np.count_nonzero(points)
-    return Incumbent(loss, points, a, b), bound + paid
+    loss += problem.price * int(np.count_nonzero(points))
+    return Incumbent(float(loss), points, a, b), bound + paid
 
 
 @dataclass(order=True)
@@ -159,7 +159,7 @@ class Proof:
         self._publish(min([self._closed, self.best.loss, *open_bounds]))
 
     def _publish(self, bound: float) -> None:
-        self.bound = max(self.bound, min(bound, self.best.loss))
+        self.bound = float(max(self.bound, min(bound, self.best.loss)))
         if self.gap <= (1.0 - TOLD) * self._told:
             self._told = self.gap
             report_step(f"card of log loss {self.best.loss:.4f}, proven within {self.gap:.1%}")

@@ -26,7 +26,7 @@ from laconic.scorecard.limits import Names, limited, read_rules
 from laconic.scorecard.problem import CardProblem, patterns, with_prior
 from laconic.scorecard.risk import RiskRow, Seen, held_to_threshold, log_odds_table, risk_rows
 from laconic.scorecard.solver import Near, near_cards, solve_card
-from laconic.scorecard.tuning import ITEM_PRICE, PRIOR_ROWS
+from laconic.scorecard.tuning import PRIOR_ROWS
 
 _RULES = (
     "monotone", "signs", "forced", "forbidden", "exclusive", "group_limits", "max_per_column",
@@ -87,9 +87,9 @@ class OptimalScorecardClassifier(FormPrediction):
         Rows that are added to the loss: the items of the training rows, all alike, with classes in
         the proportion of the whole. They say that nothing is known, so that few rows do not make a
         card too sure. 0 is the loss of the rows alone.
-    item_price : float, default=1.5
-        Log-likelihood that an item must bring to have a line, not counted with ``costs``; 0 fills
-        the card up to ``max_items``.
+    item_price : float, default=0
+        Log-likelihood that an item must bring to have a line, not counted with ``costs``: 1.5 makes
+        shorter cards. 0 fills the card up to ``max_items``.
     risk : {"fit", "logistic", "isotonic"}, default="fit"
         How a total becomes a probability: by the multiplier and offset of the proof, or by a
         logistic line or isotonic steps fitted to rows that the search did not see. Monotone always.
@@ -194,7 +194,7 @@ class OptimalScorecardClassifier(FormPrediction):
         max_per_column: int | None = None,
         max_multiplier: float = 2.0,
         prior_rows: float = PRIOR_ROWS,
-        item_price: float = ITEM_PRICE,
+        item_price: float = 0.0,
         risk: str = "fit",
         held_out: float = 0.25,
         pool: float = 0.01,

@@ -49,12 +49,6 @@ sonar, five folds of another seed than those of docs/scorecard.md, with 0, 4, 8 
 0.4495, 0.4393 and 0.4260 with five items, 0.4837, 0.4479, 0.4354 and 0.4249 with eight. 32 still
 help the smallest tables, and cost the cleanest of them (breast, 0.1156 to 0.1208)."""
 
-ITEM_PRICE = 1.5
-"""Log-likelihood that an item must bring. Means over 13 tables that no comparison uses (arena), 300
-rows drawn twice, tested on 2,000 others, at most eight items: held-out log loss and AUC 0.3976 and
-0.7918 without a price (7.6 items), 0.3935 and 0.7928 at 1 (Akaike's), 0.3915 and 0.7947 at 1.5 (4.8
-items), 0.3939 and 0.7839 at log(n) / 2. At most five: 0.3985 and 0.7885, 0.3961 and 0.7898."""
-
 WARM_SHARE = 0.5
 """Part of the time that the first card may take, so that something is left for its proof."""
 
