@@ -221,3 +221,17 @@ def test_a_table_beyond_the_memory_is_told_before_polars_ends_the_process(tmp_pa
     monkeypatch.setattr(files, "memory_left", lambda: 1e4)
     with pytest.raises(MemoryError):
         read_frame(path)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 1 << 20])
+def test_a_file_read_in_pieces_is_the_whole_file(tmp_path, monkeypatch, piece):
+    """Pieces end with a line, whatever their size; the last line may lack its end."""
+    pl = pytest.importorskip("polars")
+    path = tmp_path / "rows.csv"
+    cells = [[str(k), "é" * (k % 5), f" x{k}"] for k in range(40)]
+    path.write_text("a,b,c\n" + "\n".join(",".join(row) for row in cells), encoding="utf-8")
+    monkeypatch.setattr(chunks, "_PIECE", piece)
+    parts = list(chunks._regular_chunks(pl, path, chunks.TextFormat(), None, 16))
+    assert max(map(len, parts)) <= 16
+    whole = pl.concat(parts).rows()
+    assert whole == [(a, b, c.strip()) for a, b, c in cells]

@@ -220,17 +220,36 @@ def _regular_chunks(
         names = header_of(rows, path.name)
     wanted = _wanted(columns, names, path.name)
     separator = dialect_of(path, text).separator
-    lazy = pl.scan_csv(
-        path, separator=separator, infer_schema=False, empty_string_is_null=False, glob=False
-    )
     try:
-        for batch in lazy.collect_batches(chunk_size=chunk_rows, maintain_order=True):
-            batch.columns = names
-            yield batch.select(pl.col(wanted).str.strip_chars_start(" "))
+        for lines in _pieces(path):
+            # piece by piece: a lazy scan reads ahead of whoever takes its batches, without bound
+            frame = pl.read_csv(
+                lines,
+                has_header=False,
+                schema=dict.fromkeys(names, pl.String),
+                separator=separator,
+                empty_string_is_null=False,
+            )
+            for batch in frame.iter_slices(chunk_rows):
+                yield batch.select(pl.col(wanted).str.strip_chars_start(" "))
     except (pl.exceptions.PolarsError, OSError) as error:
         for _ in _any_chunks(pl, path, text, columns, chunk_rows):
             pass  # the standard library says in which line the trouble is
         raise UnreadableFileError(f"{path.name} cannot be read: {first_line(error)}") from error
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    """Whole lines below the head, some megabytes at a time."""
+    with path.open("rb") as stream:
+        stream.readline()
+        left = b""
+        while piece := stream.read(_PIECE):
+            whole, end, rest = (left + piece).rpartition(b"\n")
+            if whole:
+                yield whole + end
+            left = rest
+        if left:
+            yield left
 
 
 def _any_chunks(
