@@ -10,8 +10,9 @@ largest memory of a process. With workers, the CPU seconds are those of all proc
     python -m benchmarks.bench_scale growth 20000000    files only: CPU seconds a row, 1 : 10
     python -m benchmarks.bench_scale workers 20000000   one worker against two, nothing else
     python -m benchmarks.bench_scale block              passes of the additive model, one block
+    python -m benchmarks.bench_scale classes 5000000    five classes, memory against a file
 
-The last one needs two cores that nothing else uses; it takes about six minutes.
+The mode "workers" needs two cores that nothing else uses; it takes about six minutes.
 """
 
 from __future__ import annotations
@@ -262,11 +263,41 @@ def block(folder: Path, n_rows: int) -> None:
         print(f"| {name} | {1e6 * min(spent) / len(y):.2f} |", flush=True)
 
 
+def classes(folder: Path, n_rows: int) -> None:
+    """Five classes fitted jointly, from memory and from a file: largest difference."""
+    import polars as pl
+
+    from laconic import GrayZoneLogisticRegression, SparseAdditiveClassifier, scan
+
+    path = folder / f"classes-{n_rows}.parquet"
+    draw = np.random.default_rng(5)
+    X = draw.normal(size=(n_rows, 8))
+    X[:, 4:] = np.round(X[:, 4:] * 10) / 10
+    F = X @ draw.normal(size=(8, 5)) * 0.6 + np.sin(2 * X[:, :1]) * draw.normal(size=5)
+    label = (F + draw.gumbel(size=F.shape)).argmax(axis=1)
+    columns = {f"x{j}": X[:, j] for j in range(8)}
+    pl.DataFrame(columns | {"label": label}).write_parquet(path, row_group_size=524_288)
+    frame = pl.read_parquet(path)
+    given = frame.drop("label"), frame["label"].to_numpy()
+    for name, model in {
+        "gray zone": GrayZoneLogisticRegression(multi_class="multinomial", tol=1e-10),
+        "additive": SparseAdditiveClassifier(pairs=3, group_penalty=0.0, random_state=0),
+    }.items():
+        said, spent = [], []
+        for rows in (given, (scan(path, "label"),)):
+            start = time.process_time()
+            said.append(model.fit(*rows).predict_proba(given[0][:200_000]))
+            spent.append(time.process_time() - start)
+        apart = np.abs(said[0] - said[1]).max()
+        print(f"{name}: {apart:.1e} apart, {spent[0]:.1f} and {spent[1]:.1f} CPU s", flush=True)
+
+
 def main(n_rows: int = 2_000_000, task: Any = report) -> None:
     folder = os.environ.get("LACONIC_SCALE")
     with tempfile.TemporaryDirectory() as made:
         place = Path(folder or made)
-        make_files(place, n_rows)
+        if task is not classes:
+            make_files(place, n_rows)
         task(place, n_rows)
 
 
@@ -276,6 +307,6 @@ if __name__ == "__main__":
         print(json.dumps(measure(name, folder, int(n_rows), way)))
     else:
         words = sys.argv[1:]
-        tasks = {"growth": growth, "workers": workers, "block": block}
+        tasks = {"growth": growth, "workers": workers, "block": block, "classes": classes}
         chosen = tasks[words.pop(0)] if words and words[0] in tasks else report
         main(*(int(word) for word in words[:1]), task=chosen)
