@@ -119,7 +119,8 @@ class Cluster:
                 result = sent.future.result(timeout=PATIENCE)
                 waiting.popleft()
                 return result
-            except TimeoutError as error:
+            # distributed ends so where its own wait was cancelled: no answer yet, ask again
+            except (TimeoutError, UnboundLocalError) as error:
                 if sent.future.status == "error":  # raised by the task itself
                     raise
                 alone = 0.0 if self._mend(waiting, task) else alone + PATIENCE
