@@ -396,14 +396,20 @@ def slot_values(term: Term) -> Floats:
     """(slots, scores): a line has a slope and a value for missing, a tree its nodes."""
     if isinstance(term, LineTerm):
         assert term.missing is not None
-        return np.stack([term.slope, term.missing])
+        return np.stack([term.slope / _unit(term), term.missing])
     return np.asarray(term.values).reshape(-1, term.n_scores)
+
+
+def _unit(term: LineTerm) -> float:
+    """One but for slopes of next to nothing, whose cells are so large that they have no squares."""
+    steepest = float(np.abs(term.slope).max(initial=0.0))
+    return steepest if 0.0 < steepest < 1e-100 else 1.0
 
 
 def with_slots(term: Term, values: Floats) -> Term:
     """The term with other slot values; knots at which no score bends are left out."""
     if isinstance(term, LineTerm):
-        return replace(term, slope=values[0], missing=values[1])
+        return replace(term, slope=values[0] * _unit(term), missing=values[1])
     if not (isinstance(term, SlotTerm) and term.kind == "piecewise"):
         return replace(term, values=values.reshape(np.shape(term.values)))
     axis = term.axes[0]
@@ -433,7 +439,7 @@ def read_slots(term: Term, table: Table) -> sparse.csr_matrix:
     n = table.n_rows
     rows = np.arange(n)
     if isinstance(term, LineTerm):
-        one, none = np.ones(1), np.zeros(1)
+        one, none = np.full(1, _unit(term)), np.zeros(1)
         both = [replace(term, slope=a, missing=b) for a, b in ((one, none), (none, one))]
         return sparse.csr_matrix(np.hstack([own.contribution(table) for own in both]))
     if isinstance(term, RulesTerm):
