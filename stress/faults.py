@@ -114,7 +114,7 @@ def _words(what: str, place: Path, seed: int) -> tuple[tuple[str, ...], str]:
     if what == "fit":
         return ("fit", rows, *FIT, "--out", str(place), "--seed", str(seed)), "model.json"
     if what == "scan":
-        return ("fit", rows, *FIT, "--out", str(place), "--scan"), "model.json"
+        return ("fit", rows, *FIT[:-1], "bayes", "--out", str(place), "--scan"), "model.json"
     if what == "predict":
         return ("predict", model, rows, "-o", str(place / "out.csv")), "out.csv"
     return ("export", "card", model, "-o", str(place / "out.md")), "out.md"
