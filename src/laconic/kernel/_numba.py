@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from laconic._jit import njit
 from laconic._typing import Floats
-from laconic.linear.solvers._numba import logistic
+from laconic.linear.solvers._numba import logistic, logistic_parts
 
 _LOG2E = 1.4426950408889634
 _HIGH, _LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
@@ -116,15 +116,7 @@ def rounded_truncated(
         reach = high if positive else -low
         height = height_positive if positive else height_negative
         if height == 0.0 or m < reach:
-            e = math.exp(-abs(m))
-            inverse = 1.0 / (1.0 + e)
-            value = math.log1p(e)
-            a = inverse
-            if m > 0:
-                a = e * inverse
-            else:
-                value -= m
-            bend = e * inverse * inverse
+            value, a, bend = logistic_parts(m)
         else:
             value = (at_high if positive else at_low) - height * (m - reach)
             a = height

@@ -238,6 +238,18 @@ def bring(i: int, cache: Cache) -> None:
 
 
 @njit(cache=True, inline="always")
+def lacks(i: int, cache: Cache, want: Ints) -> bool:
+    """Whether row i is not in the cache and cannot be computed here; then it is wanted."""
+    if cache.slot[i] < 0:
+        if cache.left.shape[1] == 0:
+            want[0] = i
+            return True
+        bring(i, cache)
+    cache.stamp[cache.slot[i]] = cache.clock[0]
+    return False
+
+
+@njit(cache=True, inline="always")
 def spread(rows: Rows, dual: Dual, diagonal: Floats, p: int, table: NDArray[Any]) -> None:
     """f - h of a row, infinite where its multiplier cannot move, and its curvature: workspace.
 
@@ -264,7 +276,7 @@ def smo(
     brought up to date on return.
     """
     beta, f, h, fall = dual.beta, dual.f, dual.h, dual.fall
-    low, high, slot, stamp = rows.low, rows.high, cache.slot, cache.stamp
+    low, high, slot = rows.low, rows.high, cache.slot
     table, words, mask = workspace.table, workspace.words, workspace.mask
     up, down, stiff = table[UP], table[DOWN], table[STIFF]
     for p in range(beta.shape[0]):
@@ -277,23 +289,15 @@ def smo(
         if i < 0 or worst - best <= tol:
             why = CONVERGED
             break
-        if slot[i] < 0:
-            if cache.left.shape[1] == 0:
-                want[0] = i
-                why = NEEDS_ROW
-                break
-            bring(i, cache)
+        if lacks(i, cache, want):
+            why = NEEDS_ROW
+            break
         row = cache.table[slot[i]]
-        stamp[slot[i]] = cache.clock[0]
         j = partner(table, words, best, stiff[i], row)
-        if slot[j] < 0:
-            if cache.left.shape[1] == 0:
-                want[0] = j
-                why = NEEDS_ROW
-                break
-            bring(j, cache)
+        if lacks(j, cache, want):
+            why = NEEDS_ROW
+            break
         other = cache.table[slot[j]]
-        stamp[slot[j]] = cache.clock[0]
         cache.clock[0] += 1
         # |phi_i - phi_j|², zero for equal rows; single precision may say a little less
         eta = max(diagonal[i] + diagonal[j] - 2.0 * row[j], 0.0)

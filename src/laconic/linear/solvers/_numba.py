@@ -17,6 +17,15 @@ def logistic(m: float) -> float:
     return math.log1p(math.exp(-abs(m))) - min(m, 0.0)
 
 
+@njit(cache=True, inline="always")
+def logistic_parts(m: float) -> tuple[float, float, float]:
+    """log(1 + exp(-m)), minus its slope and its curvature, from one exponential."""
+    e = math.exp(-abs(m))
+    inverse = 1.0 / (1.0 + e)
+    fall = e * inverse if m > 0 else inverse
+    return math.log1p(e) - min(m, 0.0), fall, e * inverse * inverse
+
+
 @njit(cache=True)
 def evaluate_truncated(
     z: Floats,
@@ -44,18 +53,10 @@ def evaluate_truncated(
             slope[i] = 0.0
             curvature[i] = 0.0
         else:
-            m = v if positive else -v
-            e = math.exp(-abs(m))
-            inverse = 1.0 / (1.0 + e)
-            loss = math.log1p(e)
-            a = inverse
-            if m > 0:
-                a = e * inverse
-            else:
-                loss -= m
+            loss, fall, bend = logistic_parts(v if positive else -v)
             total += s * loss
-            slope[i] = -s * a if positive else s * a
-            curvature[i] = s * e * inverse * inverse
+            slope[i] = -s * fall if positive else s * fall
+            curvature[i] = s * bend
     return total
 
 
