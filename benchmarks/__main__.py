@@ -22,6 +22,8 @@ from pathlib import Path
 # before numpy loads: CPU seconds of one thread are what the tables compare
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+# Khiops looks for its programs on the path, where an environment that is not activated has none
+os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
 from benchmarks import stored  # noqa: E402
 
