@@ -26,6 +26,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
 from benchmarks import stored  # noqa: E402
+from laconic.papers.engine import versions  # noqa: E402
 
 LAST = Path(__file__).with_name("last.json")
 QUICK = (
@@ -44,13 +45,13 @@ class Both(io.StringIO):
         return super().write(text)
 
 
-def entries(name: str, printed: str) -> stored.Store:
-    """What is stored of a benchmark."""
-    from laconic.papers.engine import versions
-
-    packages = versions()
-    commit = packages.pop("commit")
-    stamp = {"command": f"python -m benchmarks {name}", "commit": commit, "versions": packages}
+def entries(name: str, printed: str, packages: dict[str, str]) -> stored.Store:
+    """What is stored of a benchmark; ``packages`` are versions, and the commit."""
+    stamp = {
+        "command": f"python -m benchmarks {name}",
+        "commit": packages["commit"],
+        "versions": {own: number for own, number in packages.items() if own != "commit"},
+    }
     tables = stored.tables_printed(printed)
     return {f"{name}/{k}": {**stamp, "table": own} for k, own in enumerate(tables, 1)}
 
@@ -69,6 +70,7 @@ def main(words: list[str]) -> None:
     unknown = [own for own in asked if "." not in own and own not in found]
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(found)}")
+    packages = versions()  # before the first table that is stored makes the tree another one
     last: stored.Store = {}
     slower: list[str] = []
     for name in names or found:
@@ -78,7 +80,7 @@ def main(words: list[str]) -> None:
         with redirect_stdout(Both()) as screen:
             module = own if "." in own else f"benchmarks.bench_{own}"
             runpy.run_module(module, run_name="__main__")
-        new = entries(name, screen.getvalue())
+        new = entries(name, screen.getvalue(), packages)
         last |= new
         stored.write(last, LAST)
         store = stored.read()
