@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
@@ -210,9 +211,11 @@ class _Future:
     def done(self):
         return self._result is not None
 
-    def result(self, timeout):
+    def exception(self, timeout):
         if self._result is None:
             raise TimeoutError
+
+    def result(self, timeout):
         return self._result
 
     def cancel(self):
@@ -255,6 +258,34 @@ def test_runs_that_a_scheduler_forgets_are_sent_again(monkeypatch):
     assert found == list(range(1, 31))
     assert {engine.owner[run] for run in range(20, 30)} == {"c"}
     assert sum(future.cancelled for future in client.futures) == len(client.futures) - 30
+
+
+def test_runs_that_a_scheduler_cancels_are_sent_again():
+    client = _Scheduler(["a", "b"])
+    submit, told = client.submit, []
+
+    def cancelling(task, run, **given):
+        future = submit(task, run, **given)
+        if run == 3 and len(told) < 2:
+            told.append(run)
+            future.result = lambda timeout: (_ for _ in ()).throw(CancelledError())
+        return future
+
+    client.submit = cancelling
+    assert list(Cluster(client).over(10, lambda run: run + 1)) == list(range(1, 11))
+    assert told == [3, 3]
+
+
+def test_waits_that_are_given_up_leave_the_client_as_it_was(cluster, monkeypatch):
+    # asked for its result with a short timeout, distributed's client stops bringing any
+    monkeypatch.setattr("laconic.data.scan.cluster.PATIENCE", 0.002)
+
+    def task(run):
+        time.sleep(0.0005 * (run % 10))
+        return run
+
+    with distributed.Client(cluster) as client:
+        assert list(Cluster(client).over(200, task)) == list(range(200))
 
 
 def test_a_cluster_that_stays_without_workers_is_a_clear_error(monkeypatch):

@@ -11,13 +11,15 @@ shrinks with every pass by about the root of (free coordinates / rows of the sam
 the sample hardly sees would make steps far too long; P, diagonal, adds what its curvature over all
 rows has beyond that of the sample. What the slopes of the last points say of the curvature of all
 rows corrects the rest (the recursion of L-BFGS, Nocedal, *Math. Comp.* 35, 1980, around the model);
-where the criterion rises all the same, P grows. The certificate is that of all rows: nothing but
+where the criterion rises all the same, P grows. It begins with what a sample of that size may miss
+(:func:`_sample_doubt`): a step that is too long costs two passes more. The certificate is that of all rows: nothing but
 the number of passes depends on the sample.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -121,6 +123,8 @@ class LargeTask:
     weight: float
     masses: dict[tuple[int, ...], Floats] = field(default_factory=dict, compare=False)
     """Share of the weight in every slot of the terms that a pass has seen."""
+    known: list[_Known] = field(default_factory=list, compare=False)
+    """What the last fit learned."""
 
     def solve(
         self,
@@ -140,15 +144,22 @@ class LargeTask:
         passes = TermPasses(self.source, terms, plan)
         point, n_iter, solution = start, 0, None
         for blur in tuning.BLURS if problem.kinked else (0.0,):
-            slopes, facts = passes.whole(point.intercept, point.coordinates, blur)
+            at = point.intercept, point.coordinates, blur
+            known = None if problem.kinked or not self.known else self.known[-1].of(terms)
+            if known is None:
+                slopes, facts = passes.whole(*at)
+            else:
+                slopes, facts = passes.slopes(*at), known.facts
             if n_iter == 0:
                 columns = [term.columns for term in terms.terms]
                 self.masses.update(zip(columns, facts.mass, strict=True))
                 if ratio > 0.0:
                     top = _largest_group_penalty(problem, facts, structure.group_weights)
                     problem = replace(problem, group=ratio * top * structure.group_weights)
-            run = SampledDescent(problem, point, blur, passes, slopes, facts)
+            moves = () if known is None else known.moves
+            run = SampledDescent(problem, point, blur, passes, slopes, facts, moves)
             solution = run.to_gap(tol, max_iter - n_iter)
+            self.known[:] = [_Known(terms, facts, tuple(run.moves))]
             n_iter, point = n_iter + solution.n_iter, solution.point
             if solution.why_stopped == "gap" or n_iter >= max_iter:
                 break
@@ -203,6 +214,53 @@ class _Pair:
         return _Pair(self.g + share * other.g, self.b + share * other.b)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What the passes of a fit told of its terms, of use for a later fit of some of them."""
+
+    terms: TermSet
+    facts: Facts
+    moves: tuple[tuple[_Pair, _Pair], ...]
+
+    def of(self, terms: TermSet) -> _Known | None:
+        """The same for other terms; None where some are new.
+
+        Curvatures are those of another point and moves lack the terms left out: both only make
+        steps, which are taken where the criterion of all rows falls.
+        """
+        place = self.terms.place_of
+        if any(term.columns not in place for term in terms.terms):
+            return None
+        own = [place[term.columns] for term in terms.terms]
+        spans = [
+            np.arange(a, a + r) for a, r in zip(self.terms.start, self.terms.rank, strict=True)
+        ]
+        kept = np.concatenate([np.zeros(0, dtype=np.int64), *(spans[t] for t in own)])
+        facts = Facts(
+            self.facts.classes,
+            self.facts.class_sums[:, kept],
+            self.facts.curvature[:, kept],
+            tuple(self.facts.mass[t] for t in own),
+        )
+        moves = [tuple(_Pair(pair.g[:, kept], pair.b) for pair in pairs) for pairs in self.moves]
+        bent = tuple((move, change) for move, change in moves if move.dot(change) > 0.0)
+        return _Known(terms, facts, bent)
+
+
+def _sample_doubt(seen: Floats, diagonal: Floats, curves: Floats) -> float:
+    """Share of the curvature by which that of a sample may fall short in some direction.
+
+    Of n rows and d free coordinates the least eigenvalue of the one in units of the other is near
+    (1 - sqrt(d / n))^2 (Marchenko and Pastur, *Math. USSR-Sb.* 1, 1967). A coordinate is as free as
+    its penalty leaves it, and unequal curvatures count as (sum h)^2 / sum h^2 rows.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        free = np.nan_to_num(seen / (seen + diagonal)).sum(axis=1)
+        rows = np.nan_to_num(curves.sum(axis=1) ** 2 / (curves**2).sum(axis=1))
+    share = float(np.sqrt(np.minimum(free / np.maximum(rows, 1.0), 1.0)).max(initial=0.0))
+    return share * (2.0 - share)
+
+
 class SampledDescent(Descent):
     """Steps by the curvature of the sample, with the slopes and the values of all rows."""
 
@@ -216,6 +274,7 @@ class SampledDescent(Descent):
         passes: TermPasses,
         slopes: Slopes,
         facts: Facts,
+        moves: Iterable[tuple[_Pair, _Pair]] = (),
     ) -> None:
         super().__init__(problem, start, blur)
         self.true, self.passes, self.facts, self.blur = problem, passes, facts, blur
@@ -229,14 +288,14 @@ class SampledDescent(Descent):
             own = blocks.of(int(t), len(self.g), rank)
             seen[:, at : at + rank] = np.diagonal(own, axis1=1, axis2=2)
         self.unseen = np.maximum(facts.curvature - seen, 0.0).max(axis=0, initial=0.0)
-        self.caution = 0.0
+        self.doubt = _sample_doubt(seen, problem.diagonal, self.state.curves)
         self._hold(0.0)
-        self.moves: deque[tuple[_Pair, _Pair]] = deque(maxlen=tuning.REMEMBERED_MOVES)
+        self.moves = deque(moves, maxlen=tuning.REMEMBERED_MOVES)
 
     def _hold(self, caution: float) -> None:
         """P = what the sample does not see, and ``caution`` times the curvature."""
-        self.caution = caution
-        self.prox = self.unseen + caution * self.facts.curvature.max(axis=0, initial=0.0)
+        self.caution = max(caution, self.doubt)
+        self.prox = self.unseen + self.caution * self.facts.curvature.max(axis=0, initial=0.0)
         self.problem = replace(self.true, diagonal=self.true.diagonal + self.prox)
         self.preconditioner = None
 

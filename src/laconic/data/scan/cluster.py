@@ -19,7 +19,9 @@ AHEAD = 4
 PATIENCE = 2.0
 """Seconds between two looks at whether the scheduler and the workers are still there."""
 WORKERLESS = 60.0
-"""Seconds that a fit waits for a worker when all of them are gone."""
+"""Seconds that a fit waits for a worker when all of them are gone, or for the sums of a run."""
+MOST_FORGOTTEN = 5
+"""Times that a run is sent again after the scheduler forgot it."""
 
 
 class ClusterLostError(ConnectionError):
@@ -112,15 +114,17 @@ class Cluster:
         """The result of the run that is waited for first."""
         from distributed import KilledWorker
 
-        alone = 0.0
+        alone, forgotten = 0.0, 0
         while True:
             sent = waiting[0]
             try:
-                result = sent.future.result(timeout=PATIENCE)
+                # nothing is fetched before the end is known: one fetch that is given up just as it
+                # begins, and distributed attaches all later ones to it
+                sent.future.exception(timeout=PATIENCE)
+                result = sent.future.result(timeout=WORKERLESS)
                 waiting.popleft()
                 return result
-            # distributed ends so where its own wait was cancelled: no answer yet, ask again
-            except (TimeoutError, UnboundLocalError) as error:
+            except TimeoutError as error:
                 if sent.future.status == "error":  # raised by the task itself
                     raise
                 alone = 0.0 if self._mend(waiting, task) else alone + PATIENCE
@@ -130,7 +134,11 @@ class Cluster:
                         f"{WORKERLESS:.0f} seconds; start some and fit again."
                     ) from error
             except CancelledError as error:
-                raise self._lost() from error
+                # by the scheduler, when its only copy went with a worker
+                forgotten += 1
+                if self.client.status != "running" or forgotten > MOST_FORGOTTEN:
+                    raise self._lost() from error
+                sent.future = self._submit(task, sent.run, sorted(self._alive()))
             except KilledWorker as error:
                 raise ClusterLostError(
                     f"The workers that read run {sent.run} of the rows died one after the other, "
