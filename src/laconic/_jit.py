@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_told: list[bool] = []
+_warned: list[bool] = []
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
@@ -28,8 +28,8 @@ def njit(**options: Any) -> Callable[[Function], Function]:
         except RuntimeError as error:
             if "cannot cache function" not in str(error):
                 raise
-        if not _told:
-            _told.append(True)
+        if not _warned:
+            _warned.append(True)
             warnings.warn(
                 "No folder can be written to keep compiled functions: they are compiled again in "
                 "every process; set NUMBA_CACHE_DIR to a folder that can.",

@@ -230,22 +230,22 @@ def _grid_sums(
 def slot_sums(rows: Rows, terms: Terms, t: int, values: Floats, out: Floats) -> None:
     """out[m] = sum over rows of values[i] times the share of row i in slot m of term t."""
     out[:] = 0.0
-    way = _pass_of(rows, terms, t)
-    if way <= _CELLS:
+    kind = _pass_of(rows, terms, t)
+    if kind <= _CELLS:
         width = terms.width[t]
         slots_a, slots_b, along, across = _grid(rows, terms, t)
-        if way == _CORNERS:
+        if kind == _CORNERS:
             _grid_sums(slots_a, slots_b, along, across, np.uint64(width), values, out)
-        elif way == _FOUR_CELLS:
+        elif kind == _FOUR_CELLS:
             four_cell_sums(slots_a, slots_b, width, values, out)
         else:
             cell_sums(slots_a, slots_b, width, values, out)
         return
     slots = rows.slots[terms.first[t]]
-    if way == _TWO_LEVELS:
+    if kind == _TWO_LEVELS:
         two_level_sums(slots, values, out)
         return
-    if way == _LEVELS:
+    if kind == _LEVELS:
         _level_sums(slots, values, out)
         return
     part = rows.fraction[rows.fraction_row[terms.first[t]]]
@@ -374,23 +374,23 @@ def _add_grid(
 
 @njit(cache=True, nogil=True)
 def add_only(rows: Rows, terms: Terms, t: int, slot_values: Floats, change: Floats) -> None:
-    way = _pass_of(rows, terms, t)
-    if way <= _CELLS:
+    kind = _pass_of(rows, terms, t)
+    if kind <= _CELLS:
         width = terms.width[t]
         first, second, along, across = _grid(rows, terms, t)
-        if way == _CORNERS:
+        if kind == _CORNERS:
             _add_grid(first, second, along, across, np.uint64(width), slot_values, change)
-        elif way == _FOUR_CELLS:
+        elif kind == _FOUR_CELLS:
             add_four_cells(first, second, width, slot_values, change)
         else:
             for i in range(change.shape[0]):
                 change[i] += slot_values[np.int64(first[i]) * width + np.int64(second[i])]
         return
     slots = rows.slots[terms.first[t]]
-    if way == _TWO_LEVELS:
+    if kind == _TWO_LEVELS:
         add_two_levels(slots, slot_values, change)
         return
-    if way == _LEVELS:
+    if kind == _LEVELS:
         for i in range(change.shape[0]):
             change[i] += slot_values[slots[i]]
         return

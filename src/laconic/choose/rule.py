@@ -55,10 +55,10 @@ def decide(offered: Sequence[Candidate], race: Race, rule: Rule) -> Decided:
     if not any(np.isfinite(out.row_cost).any() for out in able):
         return _unjudged(outcomes, able, race)
     if not members:
-        return _told(min(able, key=lambda out: race.judge.mean(out.row_cost)[0]), outcomes, race)
+        return _alone(min(able, key=lambda out: race.judge.mean(out.row_cost)[0]), outcomes, race)
     committee = weighted_mean(members, race.judge, race.rows.folds, forms=False)
     if not rule.readable:
-        return _told(committee, [*outcomes, committee], race, is_committee=True)
+        return _alone(committee, [*outcomes, committee], race, is_committee=True)
     choice = _pages(members, committee, race, rule)
     kept = _clearly_better(choice.chosen(), able, race)
     listed = [*outcomes, committee]
@@ -69,7 +69,7 @@ def decide(offered: Sequence[Candidate], race: Race, rule: Rule) -> Decided:
     return Decided(kept, tuple(listed), cost, price)
 
 
-def _told(
+def _alone(
     kept: Outcome, listed: Sequence[Outcome], race: Race, is_committee: bool = False
 ) -> Decided:
     """One outcome without a choice."""

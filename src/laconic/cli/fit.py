@@ -184,7 +184,7 @@ def fit(
         )
         notes: list[str] = []
 
-        def told(reading: "Reading") -> None:
+        def show_reading(reading: "Reading") -> None:
             notes.extend(reading.notes())
             if not as_json:
                 print_notes(console(), notes)
@@ -199,7 +199,7 @@ def fit(
         def job() -> "JobResult":
             return run_scan_job(
                 data, target, options, text, asked, beside=beside, cluster=cluster, out=out,
-                title=title, on_read=told, on_group=grouped,
+                title=title, on_read=show_reading, on_group=grouped,
             )  # fmt: skip
 
         _print_result(job, options, notes, as_json=as_json)
@@ -214,7 +214,7 @@ def fit(
 def look(
     data: ManyArgument,
     target: Annotated[
-        str | None, typer.Option(help="Column to predict: columns that hold the answer are told.")
+        str | None, typer.Option(help="Column to predict: columns that hold the answer are named.")
     ] = None,
     separator: SeparatorOption = None,
     encoding: EncodingOption = None,

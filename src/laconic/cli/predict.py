@@ -107,10 +107,10 @@ def explain(
     if data is None:
         sys.stdout.write(model_in_words(loaded, positive))
         return
-    text, told = TextFormat(separator, encoding), None
+    text, in_words = TextFormat(separator, encoding), None
     if words or adverse or against is not None:
-        told = read_reasons(model, loaded, reasons, language, against, text, adverse=adverse)
-    write_reasons(loaded, data, out, text, tuple(key or ()), reasons, positive, told)
+        in_words = read_reasons(model, loaded, reasons, language, against, text, adverse=adverse)
+    write_reasons(loaded, data, out, text, tuple(key or ()), reasons, positive, in_words)
 
 
 def report(

@@ -26,7 +26,7 @@ def sums_within(
     n, q = V.shape
     out = np.zeros((n, q))
     tree = np.zeros((levels.max() + 1, q))
-    way = 1 if winners else -1
+    direction = 1 if winners else -1
     for g in range(levels.size):
         size = levels[g]
         tree[: size + 1] = 0.0
@@ -34,19 +34,19 @@ def sums_within(
         # losers enter from the largest score down, winners from the smallest up
         e = j = first if winners else last - 1
         for _ in range(last - first):
-            while first <= j < last and way * (f[j] - f[e]) < tau:
+            while first <= j < last and direction * (f[j] - f[e]) < tau:
                 node = size - rank[j] if winners else rank[j] + 1
                 while node <= size:
                     for c in range(q):
                         tree[node, c] += V[j, c]
                     node += node & -node
-                j += way
+                j += direction
             node = size - 1 - rank[e] if winners else rank[e]
             while node > 0:
                 for c in range(q):
                     out[e, c] += tree[node, c]
                 node -= node & -node
-            e += way
+            e += direction
     return out
 
 

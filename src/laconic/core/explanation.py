@@ -340,8 +340,8 @@ class Explanation:
             raise ValueError(f"k must be at least 1, got {k!r}.")
         if which not in ("both", "for"):
             raise ValueError(f"which must be 'both' or 'for', got {which!r}.")
-        told = self if self.based and against is None else self.against(against)
-        moved, shown, rivals = told._over_rivals(output)
+        relative = self if self.based and against is None else self.against(against)
+        moved, shown, rivals = relative._over_rivals(output)
         words, found = Spoken(language), []
         order = np.argsort(-(np.abs(moved) if which == "both" else moved), axis=1, kind="stable")
         for i, places in enumerate(order):

@@ -176,9 +176,9 @@ def judging_rows(
         train, held = held_out_rows(keys, y, share, groups, time, seed)
         if groups is None:
             return train, held
-        told = np.unique(groups, return_inverse=True)[1]
-        held = held[np.lexsort((y[held], keys[held], told[held]))]
-        return train, judges_of_groups(told, held, y, within_classes, draw)
+        codes = np.unique(groups, return_inverse=True)[1]
+        held = held[np.lexsort((y[held], keys[held], codes[held]))]
+        return train, judges_of_groups(codes, held, y, within_classes, draw)
     alike = copies_of(keys, y)
     order = np.lexsort((y, keys))
     if alike is not None:

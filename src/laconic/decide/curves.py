@@ -322,8 +322,8 @@ def _ceiling(
     held: GuaranteedThreshold | None, shares: Floats, alarms: Floats, misses: Floats
 ) -> Floats | None:
     """The largest cost that promises within a class leave, whatever the mix and the ratio."""
-    told = {} if held is None else {p.guarantee.measure: p.guarantee.level for p in held.promises}
-    if not {"recall", "false_alarms"} & set(told):
+    levels = {} if held is None else {p.guarantee.measure: p.guarantee.level for p in held.promises}
+    if not {"recall", "false_alarms"} & set(levels):
         return None
-    missed, false = 1.0 - told.get("recall", 0.0), told.get("false_alarms", 1.0)
+    missed, false = 1.0 - levels.get("recall", 0.0), levels.get("false_alarms", 1.0)
     return np.asarray(shares * misses * missed + (1.0 - shares) * alarms * false)

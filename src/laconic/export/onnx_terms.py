@@ -111,9 +111,9 @@ class _Terms:
         return found[0]
 
     def _slots(self, term: SlotTerm) -> str:
-        slot, way = self._encode(term.axes[0], term.columns[0])
+        slot, fraction = self._encode(term.axes[0], term.columns[0])
         if len(term.axes) == 1:
-            return self._between(term.values, slot, way, len(term.values))
+            return self._between(term.values, slot, fraction, len(term.values))
         g, (n_rows, width) = self.graph, term.values.shape[:2]
         flat = term.values.reshape(n_rows * width, -1)
         across, over = self._encode(term.axes[1], term.columns[1])
@@ -128,13 +128,17 @@ class _Terms:
             return self._mixed(low, self._at(flat, after), over)
 
         low = row(slot)
-        return low if way is None else self._mixed(low, row(self._next(slot, n_rows)), way)
+        return (
+            low if fraction is None else self._mixed(low, row(self._next(slot, n_rows)), fraction)
+        )
 
-    def _between(self, values: NDArray[np.float64], slot: str, way: str | None, size: int) -> str:
+    def _between(
+        self, values: NDArray[np.float64], slot: str, fraction: str | None, size: int
+    ) -> str:
         low = self._at(values, slot)
-        if way is None:
+        if fraction is None:
             return low
-        return self._mixed(low, self._at(values, self._next(slot, size)), way)
+        return self._mixed(low, self._at(values, self._next(slot, size)), fraction)
 
     def _at(self, values: NDArray[np.float64], slot: str) -> str:
         return self.graph.node("Gather", self._number(values), slot, axis=0)
@@ -143,10 +147,10 @@ class _Terms:
         after = self.graph.node("Add", slot, self.graph.constant(np.array(1)))
         return self.graph.node("Min", after, self.graph.constant(np.array(size - 1)))
 
-    def _mixed(self, low: str, high: str, way: str) -> str:
+    def _mixed(self, low: str, high: str, fraction: str) -> str:
         g = self.graph
-        rest = g.node("Sub", self._number(1.0), way)
-        return g.node("Add", g.node("Mul", rest, low), g.node("Mul", way, high))
+        rest = g.node("Sub", self._number(1.0), fraction)
+        return g.node("Add", g.node("Mul", rest, low), g.node("Mul", fraction, high))
 
     def _encode(self, axis: Axis, name: str) -> tuple[str, str | None]:
         """Slot of each row, (rows,), and how far it lies towards the next, (rows, 1)."""
@@ -224,13 +228,13 @@ class _Terms:
         if wide.any():
             scaled = g.node("Mul", inside, g.node("Gather", self._number(scale), slot, axis=0))
         distance = g.node("Sub", scaled, g.node("Gather", self._number(low), slot, axis=0))
-        way = g.node("Div", distance, g.node("Gather", self._number(gap), slot, axis=0))
+        fraction = g.node("Div", distance, g.node("Gather", self._number(gap), slot, axis=0))
         for special in axis.specials:
             at = g.node("Equal", x, self._number(float(special)))
-            way = g.node("Where", at, self._number(0.0), way)
-        way = g.node("Where", gone, self._number(0.0), way)
+            fraction = g.node("Where", at, self._number(0.0), fraction)
+        fraction = g.node("Where", gone, self._number(0.0), fraction)
         slot = self._special(slot, x, axis.specials, n)
-        return self._unless_missing(slot, x, axis.missing), self._upright(way)
+        return self._unless_missing(slot, x, axis.missing), self._upright(fraction)
 
 
 def _number(graph: Graph, value: Any) -> str:

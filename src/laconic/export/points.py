@@ -146,9 +146,9 @@ def _cut_shape(term: SlotTerm, factor: float, most_parts: int | None) -> SlotTer
     )
     inner = 0.5 * bounds[:-1] + 0.5 * bounds[1:]
     ends = [axis.knots[:1], inner, axis.knots[-1:]] if len(bounds) else [axis.knots[:1]]
-    index, way = KnotAxis(axis.knots, np.empty(0)).encode(np.concatenate(ends))
+    index, fraction = KnotAxis(axis.knots, np.empty(0)).encode(np.concatenate(ends))
     after = np.minimum(index + 1, n - 1)
-    inside = (1.0 - way)[:, None] * points[index] + way[:, None] * points[after]
+    inside = (1.0 - fraction)[:, None] * points[index] + fraction[:, None] * points[after]
     whole = step * np.rint(inside / step)
     if most_parts is not None and len(bounds):
         whole = _without_flicker(whole, _reach(axis.knots, points, bounds), step)
@@ -231,8 +231,8 @@ def _crossings(x: Floats, points: Floats) -> Floats:
     low, high = np.sort(points)
     halves = np.arange(np.floor(low - 0.5) + 1.5, high, 1.0)
     halves = halves[(halves > low) & (halves < high)]
-    way = (halves - points[0]) / (points[1] - points[0]) if len(halves) else halves
-    return np.asarray((1.0 - way) * x[0] + way * x[1])
+    fraction = (halves - points[0]) / (points[1] - points[0]) if len(halves) else halves
+    return np.asarray((1.0 - fraction) * x[0] + fraction * x[1])
 
 
 def _cut_grid(term: SlotTerm) -> SlotTerm:

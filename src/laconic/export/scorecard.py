@@ -150,8 +150,8 @@ class Scorecard:
         rows = [[*first, *self.bins.total()] if self.bins is not None else first]
         for v, one in enumerate(self.variables):
             for place, (part, own) in enumerate(one.parts()):
-                told = self.bins.cells(v, place) if counted and self.bins is not None else []
-                rows.append([" and ".join(one.columns), part, *own, *told])
+                counts = self.bins.cells(v, place) if counted and self.bins is not None else []
+                rows.append([" and ".join(one.columns), part, *own, *counts])
         return rows
 
     def to_csv(self) -> str:
@@ -320,10 +320,10 @@ def to_scorecard(
         raise ValueError(f"points_to_double must be a number above 0, got {points_to_double!r}.")
     if most_parts is not None and not (isinstance(most_parts, int) and most_parts >= 1):
         raise ValueError(f"most_parts must be a whole number >= 1 or None, got {most_parts!r}.")
-    parts = told = parts_of(model)
+    parts = fitted = parts_of(model)
     gap: dict[str, float] = {}
     if exact is not None:
-        parts, X, y, gap = _searched(told, X, y, exact)
+        parts, X, y, gap = _searched(fitted, X, y, exact)
     form = parts.form
     event, scored = _event_and_scored(model, parts, base_score, base_odds, scored)
     sign = -1.0 if form.n_scores == 1 and scored == parts.rule.labels[0] else 1.0
@@ -357,7 +357,7 @@ def to_scorecard(
     )
     if rows is None or y is None:
         return card
-    loss = _measured_loss(told, card, rows, np.asarray(y)) | gap
+    loss = _measured_loss(fitted, card, rows, np.asarray(y)) | gap
     return replace(card, loss=loss, bins=_counted(card, rows, np.asarray(y), event))
 
 

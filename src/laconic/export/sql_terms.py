@@ -142,12 +142,12 @@ class TermWriter:
         if n > 1:
             yield f"{x} <= {number(axis.knots[0])}", value(0)
             for i in range(n - 1):
-                way = self._way(x, float(axis.knots[i]), float(axis.knots[i + 1]))
-                between = f"({number(1.0)} - {way}) * {value(i)} + {way} * {value(i + 1)}"
+                fraction = self._fraction(x, float(axis.knots[i]), float(axis.knots[i + 1]))
+                between = f"({number(1.0)} - {fraction}) * {value(i)} + {fraction} * {value(i + 1)}"
                 yield f"{x} < {number(axis.knots[i + 1])}", between
         yield "", value(n - 1)
 
-    def _way(self, x: str, low: float, high: float) -> str:
+    def _fraction(self, x: str, low: float, high: float) -> str:
         """How far x lies from one knot to the next."""
         number = self.dialect.float
         with np.errstate(over="ignore"):

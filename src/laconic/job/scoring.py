@@ -133,8 +133,8 @@ def write_predictions(
             columns = [list(map(repr, column)) for column in proba.T.tolist()]
             columns.append([said[d] for d in decided.tolist()])
             if reasons is not None:
-                told = reasons.of_rows(model, table, decided)
-                columns.append([_text_line(cells).rstrip("\n") for cells in told])
+                sentences = reasons.of_rows(model, table, decided)
+                columns.append([_text_line(cells).rstrip("\n") for cells in sentences])
             lines = zip(*columns, strict=True)
             if key:
                 own = [_text_line(list(cells)).rstrip("\n") for cells in zip(*keys, strict=True)]
@@ -221,14 +221,14 @@ class Reasons:
                 "The model file holds no average row to give reasons against; name rows with "
                 "--against FILE."
             )
-        told = why.against(self.against)
+        relative = why.against(self.against)
         binary = len(model.classes_) == 2
         groups = [self.positive] if binary else list(dict.fromkeys(decided.tolist()))
         found: list[list[str]] = [[]] * table.n_rows
         for output in groups:
             here = np.arange(len(decided)) if binary else np.flatnonzero(decided == output)
             known = output if output in model.classes_.tolist() else None
-            said = told[here].sentences(
+            said = relative[here].sentences(
                 self.many, language=self.language, output=known, which=self.which,
                 name=self.name if binary else None,
             )  # fmt: skip
@@ -282,19 +282,19 @@ def write_reasons(
             _, decided = decide(model, table, costs)
             why = explained(model, table)
             moved, score = _moved(why, decided, positive)
-            told = words.of_rows(model, table, decided) if words is not None else None
+            sentences = words.of_rows(model, table, decided) if words is not None else None
             order = np.argsort(-np.abs(moved), axis=1, kind="stable")[:, :n_reasons]
             for i, places in enumerate(order):
                 number += 1
                 own = [column[i] for column in keys] if key else [number]
                 cells: list[Any] = [*own, decided[i], repr(float(score[i]))]
-                if told is None:
+                if sentences is None:
                     values = why.parts(i)
                     for v in places:
                         cells += [why.names[v], values[v], repr(float(moved[i, v]))]
                     cells += [""] * (3 * (n_reasons - len(places)))
                 else:
-                    cells += told[i]
+                    cells += sentences[i]
                 stream.write(_text_line(cells))
 
 
@@ -308,9 +308,9 @@ def _moved(
         return sign * why.contributions[:, :, 0], sign * why.score
     known = {label: k for k, label in enumerate(why.classes.tolist())}
     best = why.score.argmax(axis=1)
-    told = np.array([known.get(d, int(best[i])) for i, d in enumerate(decided.tolist())])
-    rows = np.arange(len(told))
-    return why.contributions[rows, :, told], why.score[rows, told]
+    outputs = np.array([known.get(d, int(best[i])) for i, d in enumerate(decided.tolist())])
+    rows = np.arange(len(outputs))
+    return why.contributions[rows, :, outputs], why.score[rows, outputs]
 
 
 def towards(form: AdditiveScore, positive: Any) -> AdditiveScore:

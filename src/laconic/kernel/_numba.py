@@ -124,13 +124,13 @@ def rounded_truncated(
         if height > 0.0:
             # the share of a positive row counts its jump from below in z, as of a negative one
             start = share[i] if positive else 1.0 - share[i]
-            way = start + (m - reach) / width
-            if way >= 1.0:
-                value += height * width * (way - 0.5)
+            passed = start + (m - reach) / width
+            if passed >= 1.0:
+                value += height * width * (passed - 0.5)
                 a -= height
-            elif way > 0.0:
-                value += height * width * 0.5 * way * way
-                a -= height * way
+            elif passed > 0.0:
+                value += height * width * 0.5 * passed * passed
+                a -= height * passed
                 bend += height / width
         total += s * value
         slope[i] = -s * a if positive else s * a

@@ -76,11 +76,11 @@ class LossRows:
             return Rounded(total, slope, curvature)
         s, y, t, J = self.weight, self.y, self.position, self.jump
         above = self.has_kink & (z > t)
-        way = share + (z - t) / width
-        held = np.clip(way, 0.0, 1.0)
-        inside = (way > 0.0) & (way < 1.0) & self.has_kink
+        passed = share + (z - t) / width
+        held = np.clip(passed, 0.0, 1.0)
+        inside = (passed > 0.0) & (passed < 1.0) & self.has_kink
         smooth = s * self.loss.value(z, y) - J * np.maximum(z - t, 0.0)
-        ramp = J * width * np.where(way > 1.0, way - 0.5, 0.5 * held * held)
+        ramp = J * width * np.where(passed > 1.0, passed - 0.5, 0.5 * held * held)
         slope = s * self.loss.slope(z, y) - np.where(above, J, 0.0) + J * held
         # exactly on its kink a row already has its left slope
         curvature = s * self.loss.curvature(z, y) + np.where(inside, J / width, 0.0)

@@ -294,6 +294,6 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
             table.add_row(*map(Text, row))
         lines.append(table)
     promises = [entry for entry in summary["certificates"] if entry["kind"] == "promise"]
-    told = [said._proof(entry) for entry in promises]
-    shown = [Text(f"{one['says']} {w['assumes']}{said.colon} {one['assumes']}") for one in told]
+    proofs = [said._proof(entry) for entry in promises]
+    shown = [Text(f"{one['says']} {w['assumes']}{said.colon} {one['assumes']}") for one in proofs]
     return Group(*lines, decided, *shown)

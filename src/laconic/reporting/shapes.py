@@ -110,7 +110,7 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
     }
     shown = form.reversed() if form.n_scores == 1 and k == 0 else form
     if shown is not form:  # the page speaks of the score of the positive class
-        terms = [told | drawn.to_dict() for told, drawn in zip(terms, shown.terms, strict=True)]
+        terms = [term | drawn.to_dict() for term, drawn in zip(terms, shown.terms, strict=True)]
     embedded = shown.to_dict() | {"terms": terms}
     columns = [_describe_column(name, form, table) for name in form.columns]
     if len(json.dumps([embedded, columns])) > LARGEST_FORM:
@@ -156,8 +156,8 @@ def _describe_term(term: Term, table: Table, hit: NDArray[np.bool_]) -> dict[str
     found = term.to_dict() | {"importance": float(given.std(axis=0).max(initial=0.0))}
     if isinstance(term, SlotTerm) and len(term.axes) == 1:
         j = table.names.index(term.columns[0])
-        slot, way = encode_column(term.axes[0], table, j)
-        nearest = slot + (way >= 0.5)
+        slot, fraction = encode_column(term.axes[0], table, j)
+        nearest = slot + (fraction >= 0.5)
         mass = np.bincount(nearest, minlength=term.axes[0].size)
         hits = np.bincount(nearest, weights=hit, minlength=term.axes[0].size)
         found["mass"] = (mass / max(len(hit), 1)).tolist()

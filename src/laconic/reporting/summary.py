@@ -70,9 +70,9 @@ def promises_of(model: Any, rows: Measured, k: int) -> list[dict[str, Any]]:
         name = rows.classes[k] if one.guarantee.of is None else one.guarantee.of
         mix = "free" if one.holds_under_shift else "rows" if shares is None else "box"
         box = {"shares": list(shares)} if shares is not None and mix == "box" else {}
-        told = {key: value for key, value in one.to_dict().items() if key != "of"}
+        fields = {key: value for key, value in one.to_dict().items() if key != "of"}
         entry = {"kind": "promise", "value": one.measured, "name": str(name), "mix": mix}
-        found.append(entry | box | told)
+        found.append(entry | box | fields)
     return found
 
 

@@ -260,8 +260,8 @@ def relax_cells(
             if pace < 0:
                 t = min(t, -0.95 * room / pace)
         # backtracking on the slope along the step: it must still go down or be flat
-        way = grad + mu * wall_g
-        start = step @ way
+        towards = grad + mu * wall_g
+        start = step @ towards
         base = value + mu * wall_height(theta, free, lower, upper, most)
         done = False
         for _ in range(30):

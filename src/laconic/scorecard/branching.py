@@ -26,10 +26,10 @@ from laconic.scorecard.tuning import (
     MERGED_CELLS,
     NODE_STEPS,
     NODE_TOL,
+    SHRUNK,
     SIDE_STEPS,
     TARGETS,
     TIE,
-    TOLD,
 )
 
 State = NDArray[np.int8]
@@ -94,7 +94,7 @@ class Proof:
 
     def __init__(self, problem: CardProblem, best: Incumbent, deadline: Deadline) -> None:
         self.problem, self.best, self.deadline = problem, best, deadline
-        self.bound, self.n_nodes, self._told = 0.0, 0, np.inf
+        self.bound, self.n_nodes, self._reported = 0.0, 0, np.inf
         self._most = problem.most_multiplier
         self._lo, self._hi = problem.lo.astype(float), problem.hi.astype(float)
         share = problem.pos.sum() / (problem.pos.sum() + problem.neg.sum())
@@ -160,8 +160,8 @@ class Proof:
 
     def _publish(self, bound: float) -> None:
         self.bound = float(max(self.bound, min(bound, self.best.loss)))
-        if self.gap <= (1.0 - TOLD) * self._told:
-            self._told = self.gap
+        if self.gap <= (1.0 - SHRUNK) * self._reported:
+            self._reported = self.gap
             report_step(f"card of log loss {self.best.loss:.4f}, proven within {self.gap:.1%}")
 
     def _relax(self, node: _Node, target: float, steps: int = NODE_STEPS) -> None:

@@ -51,7 +51,7 @@ class Names:
 
 
 _SIGNS: dict[Any, tuple[int, ...]] = {1: (1,), -1: (-1,), "+": (1,), "-": (-1,)}
-_WAYS: dict[Any, int] = {1: 1, -1: -1, "increasing": 1, "decreasing": -1}
+_DIRECTIONS: dict[Any, int] = {1: 1, -1: -1, "increasing": 1, "decreasing": -1}
 
 
 def read_rules(
@@ -67,16 +67,17 @@ def read_rules(
 ) -> list[Rule]:
     """The rules of an estimator's parameters, in the order of the parameters."""
     rules: list[Rule] = []
-    for column, way in _pairs(monotone, "monotone"):
-        if way not in _WAYS:
+    for column, direction in _pairs(monotone, "monotone"):
+        if direction not in _DIRECTIONS:
             raise ValueError(
-                f"monotone[{column!r}] must be 1, -1, 'increasing' or 'decreasing', got {way!r}."
+                f"monotone[{column!r}] must be 1, -1, 'increasing' or 'decreasing', got "
+                f"{direction!r}."
             )
         own = names.places(column, "monotone")
         if any(names.kinds[i] == "category" for i in own):
             raise ValueError(f"monotone[{column!r}]: the column is categorical and has no order.")
         own = own[[names.kinds[i] == "above" for i in own]] if len(own) else own
-        rules.append(Rule(f"monotone in {column}", own, (_WAYS[way],)))
+        rules.append(Rule(f"monotone in {column}", own, (_DIRECTIONS[direction],)))
     for name, sign in _pairs(signs, "signs"):
         if sign not in _SIGNS:
             raise ValueError(f"signs[{name!r}] must be 1, -1, '+' or '-', got {sign!r}.")

@@ -32,8 +32,8 @@ LATTICE_NODES = 20_000
 TIE = 1e-9
 """Part of the loss of the empty card by which two losses are the same."""
 
-TOLD = 0.05
-"""Part by which the gap must have shrunk to be told again. By convention."""
+SHRUNK = 0.05
+"""Part by which the gap must have shrunk to be reported again. By convention."""
 
 SIDE_STEPS = 12
 """Gradient steps in a trial of a narrower limit of one item."""

@@ -127,13 +127,13 @@ def watch_labels(model: Any, labels: Labels, band: float, doubt: float) -> dict[
         costs.add(paid, np.ones(len(paid), dtype=bool))
         for one, its in zip(held, bands, strict=True):
             its.add(*_sides(model, one, codes, decided, paid))
-    told = [_told(one, its) for one, its in zip(held, bands, strict=True)]
+    promises = [_promise_kept(one, its) for one, its in zip(held, bands, strict=True)]
     return {
         "rows": costs.rows,
         "cost": costs.mean,
         "band": band,
         "alarm_at": costs.alarm_at,
-        "promises": told,
+        "promises": promises,
         "alarm": any(its.alarm_at is not None for its in (costs, *bands)),
     }
 
@@ -151,7 +151,7 @@ def _level(one: Promise) -> float:
     return 1.0 - asked.level if SENSE[asked.measure] == ">=" else asked.level
 
 
-def _told(one: Promise, band: Band) -> dict[str, Any]:
+def _promise_kept(one: Promise, band: Band) -> dict[str, Any]:
     """One promise: what labels show, and the row after which it is broken for certain."""
     share = band.mean
     if share is not None and SENSE[one.guarantee.measure] == ">=":

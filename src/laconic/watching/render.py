@@ -71,16 +71,16 @@ def _cost(found: Watched) -> list[str]:
             f"{_shares(found, found.cautious)}{_from(found, 'cautious')}: its worst cost is least."
         )
     if found.labelled is not None:
-        told = found.labelled
-        of_all = "" if told["rows"] == found.n_rows else f" of {found.n_rows:,}"
+        labelled = found.labelled
+        of_all = "" if labelled["rows"] == found.n_rows else f" of {found.n_rows:,}"
         lines.append(
-            f"Labels of {told['rows']:,}{of_all} rows: they cost {told['cost']:.4g} a case; the "
-            f"band ends at {told['band']:.4g}."
+            f"Labels of {labelled['rows']:,}{of_all} rows: they cost "
+            f"{labelled['cost']:.4g} a case; the band ends at {labelled['band']:.4g}."
         )
         lines += [
             f"Promised {one['promise']}: the labels of {one['rows']:,} rows show "
             f"{one['measured']:.4g}."
-            for one in told["promises"]
+            for one in labelled["promises"]
             if one["measured"] is not None
         ]
     return lines

@@ -12,8 +12,8 @@ the sample hardly sees would make steps far too long; P, diagonal, adds what its
 rows has beyond that of the sample. What the slopes of the last points say of the curvature of all
 rows corrects the rest (the recursion of L-BFGS, Nocedal, *Math. Comp.* 35, 1980, around the model);
 where the criterion rises all the same, P grows. It begins with what a sample of that size may miss
-(:func:`_sample_doubt`): a step that is too long costs two passes more. The certificate is that of all rows: nothing but
-the number of passes depends on the sample.
+(:func:`_sample_doubt`): a step that is too long costs two passes more. The certificate is that of
+all rows: nothing but the number of passes depends on the sample.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _clear_order(evidence: Evidence) -> str:
 
 def _clear(counts: Mapping[str, int], n_filled: int) -> str:
     """The one of two ways that reads nearly all cells, and more of them than the other."""
-    best = max(counts, key=lambda way: counts[way])
+    best = max(counts, key=lambda one: counts[one])
     tie = len(set(counts.values())) == 1
     return "" if tie or counts[best] < (1 - ODD_SHARE) * n_filled else best
 
