@@ -6,6 +6,7 @@ Those that have a file of their own are listed in docs/reliability.md.
 from __future__ import annotations
 
 import warnings
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -180,3 +181,13 @@ def test_a_hinge_that_learns_nothing_says_the_first_class_in_any_order(kernel):
         rows = draw.permutation(60)
         model = laconic.ConvexRiskClassifier("hinge", kernel=kernel, C=0.01).fit(X[rows], y[rows])
         np.testing.assert_array_equal(model.predict(X[rows]), said[rows])
+
+
+def test_a_row_exactly_between_two_classes_has_the_first_in_any_order():
+    """The best plane goes through the first row; the solver is exact to the root of its gap."""
+    far = np.array([3224.522556, 3224.266605, 3225.095996])
+    X, y = np.column_stack([[0.0, 1.0, 1.0], far, far]), np.array([0, 1, 1])
+    for rows in permutations(range(3)):
+        rows = list(rows)
+        model = laconic.ConvexRiskClassifier("hinge").fit(X[rows], y[rows])
+        np.testing.assert_array_equal(model.predict(X), y)

@@ -102,6 +102,22 @@ def test_the_decision_layer_leaves_a_rule_that_decides_alone():
         DecisionClassifier(rule, reject_cost=0.1, prefit=True).fit(None, None)
 
 
+def test_a_column_of_one_value_moves_no_leaf():
+    """Of two equal splits the tree takes one by its seed, which drew from all columns."""
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        x = draw.integers(0, 2, 40).astype(float)
+        X, y = np.column_stack([x, x, draw.integers(0, 3, 40)]), draw.integers(0, 2, 40)
+        rule = MinimaxClassifier(profiles="tree", n_profiles=3, tie="deterministic", cv=None)
+        rule.fit(X, y)
+        fresh = draw.normal(size=(50, 3))
+        said = rule.predict_proba(fresh)
+        rule.fit(np.column_stack([X, np.ones(40)]), y)
+        np.testing.assert_array_equal(
+            rule.predict_proba(np.column_stack([fresh, np.ones(50)])), said
+        )
+
+
 def test_leaves_in_values_are_the_leaves_of_the_tree_on_ranks():
     for seed in range(20):
         X, y = mixed(120, seed=seed)
@@ -114,9 +130,9 @@ def test_leaves_in_values_are_the_leaves_of_the_tree_on_ranks():
         )
         widths = tuple(-1 if texts is None else len(texts) for texts in table.categories)
         tree = DecisionTreeClassifier(max_leaf_nodes=20, random_state=1)
-        _, order = _tree_features(table, codes, widths)
-        ranks = _ranks(table, steps, widths)[:, order]
-        known, classes, balanced = _merged(ranks, codes, np.ones(len(y)))
+        ranks = _ranks(table, steps, widths)
+        _, order = _tree_features(table, codes, widths, ranks)
+        known, classes, balanced = _merged(ranks[:, order], codes, np.ones(len(y)))
         tree.fit(known, classes, sample_weight=balanced)
         found = learn_leaves(table, codes, np.ones(len(y)), 20, 1)
         fresh, _ = mixed(500, seed=100 + seed)

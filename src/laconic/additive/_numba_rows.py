@@ -531,7 +531,11 @@ def binary_slopes(
 
 @njit(cache=True, nogil=True)
 def multinomial_slopes(f: Floats, y: Ints, weight: Floats, residual: Floats, h: Floats) -> float:
-    """Weighted cross-entropy; slope p - e_y; the curvature diag(p) bounds diag(p) - p p'."""
+    """Weighted cross-entropy; slope p - e_y; the curvature diag(p) bounds diag(p) - p p'.
+
+    A row of weight 1e12 that is nearly certain still pulls: what its class lacks of one is summed
+    over the other classes, never taken from one.
+    """
     K, n = f.shape
     total = 0.0
     for i in range(n):
@@ -542,18 +546,21 @@ def multinomial_slopes(f: Floats, y: Ints, weight: Floats, residual: Floats, h: 
                 h[k, i] = 0.0
             continue
         # the largest score is taken out first, so that no exponential overflows
-        top = f[0, i]
+        top = 0
         for k in range(1, K):
-            top = max(top, f[k, i])
-        scale = 0.0
+            if f[k, i] > f[top, i]:
+                top = k
+        rest = 0.0
         for k in range(K):
-            h[k, i] = np.exp(f[k, i] - top)
-            scale += h[k, i]
-        total += w * (np.log(scale) + top - f[y[i], i])
+            h[k, i] = np.exp(f[k, i] - f[top, i])
+            rest += h[k, i] if k != top else 0.0
+        total += w * (np.log1p(rest) + (f[top, i] - f[y[i], i]))
+        lacks = 0.0
         for k in range(K):
-            p = w * h[k, i] / scale
-            residual[k, i] = p - (w if k == y[i] else 0.0)
-            h[k, i] = p
+            h[k, i] = w * h[k, i] / (1.0 + rest)
+            residual[k, i] = h[k, i]
+            lacks += h[k, i] if k != y[i] else 0.0
+        residual[y[i], i] = -lacks
     return total
 
 
@@ -561,17 +568,38 @@ def multinomial_slopes(f: Floats, y: Ints, weight: Floats, residual: Floats, h: 
 def curved(h: Floats, change: Floats, out: Floats) -> None:
     """out = Hessian of the loss times ``change``: h for one score, w (diag(p) - p p') for several.
 
-    With several scores h = w p, so that w is the sum of h over the classes.
+    With several scores h = w p, so that w is the sum of h over the classes. Changes are taken
+    against that of the likeliest class: w p (v - p'v) of a row that is nearly certain keeps digits.
     """
     K, n = h.shape
     for i in range(n):
-        mean = 0.0
-        if K > 1:
-            total = 0.0
-            for k in range(K):
-                total += h[k, i]
-                mean += h[k, i] * change[k, i]
-            # w (diag(p) - p p') v = w p (v - p'v), without a K x K matrix
-            mean = mean / total if total > 0.0 else 0.0
+        if K == 1:
+            out[0, i] = h[0, i] * change[0, i]
+            continue
+        top = 0
+        total = 0.0
         for k in range(K):
-            out[k, i] = h[k, i] * (change[k, i] - mean)
+            total += h[k, i]
+            if h[k, i] > h[top, i]:
+                top = k
+        mean = 0.0
+        for k in range(K):
+            mean += h[k, i] * (change[k, i] - change[top, i])
+        mean = mean / total if total > 0.0 else 0.0
+        for k in range(K):
+            out[k, i] = h[k, i] * (change[k, i] - change[top, i] - mean)
+
+
+@njit(cache=True, nogil=True)
+def own_curvatures(h: Floats, out: Floats) -> None:
+    """out = w p (1 - p) of every class for h = w p: the diagonal of w (diag(p) - p p')."""
+    K, n = h.shape
+    for i in range(n):
+        total = 0.0
+        for k in range(K):
+            total += h[k, i]
+        for k in range(K):
+            others = 0.0
+            for m in range(K):
+                others += h[m, i] if m != k else 0.0
+            out[k, i] = h[k, i] * others / total if total > 0.0 else 0.0

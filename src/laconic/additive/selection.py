@@ -255,7 +255,8 @@ class Fold:
         return self.point.scores[:, self.held_out]
 
     def fitted(self, structure: Structure, ratio: float, start: AdditivePoint) -> AdditivePoint:
-        point: AdditivePoint = self.task.solve(structure, ratio, start, self.task.fold_tol).point
+        tol, steps = self.task.fold_tol, tuning.FOLD_STEPS
+        point: AdditivePoint = self.task.solve(structure, ratio, start, tol, max_iter=steps).point
         return point
 
     def scaled(self, factor: float) -> Fold:
@@ -297,7 +298,8 @@ def open_fold(
     task = Task(task.plan, task.y, inside)
     structure = build(task, singles, pairs, guess)
     strong = structure.with_weak(np.inf)
-    point = task.solve(strong, 0.0, strong.point, task.fold_tol).point
+    steps = tuning.FOLD_STEPS
+    point = task.solve(strong, 0.0, strong.point, task.fold_tol, max_iter=steps).point
     return Fold(held_out, task, structure, structure.widened(point))
 
 

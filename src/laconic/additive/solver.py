@@ -185,7 +185,14 @@ class Preconditioner(NamedTuple):
         ``uneven``: few rows carry most of the curvature (a rounded kink), so that h says little of
         one coordinate; as many as may be are then solved together.
         """
-        total = np.maximum(model.curves.sum(axis=1), 1e-300)
+        from laconic.additive._numba_rows import own_curvatures
+
+        curves = model.curves
+        if uneven and len(curves) > 1:
+            # w p bounds a row that is certain by w, where it curves by w p (1 - p)
+            curves = np.empty_like(model.curves)
+            own_curvatures(model.curves, curves)
+        total = np.maximum(curves.sum(axis=1), 1e-300)
         inside = np.zeros(len(terms.terms), dtype=bool)
         inside[work] = True
         least = np.inf if uneven else total.max() / tuning.JOINT_MARGIN
@@ -196,14 +203,22 @@ class Preconditioner(NamedTuple):
         # the least penalised ones first: there the columns are told apart by the rows alone
         freest = np.argsort(penalty[joint], kind="stable")[:most]
         joint = np.sort(joint[freest])
-        gram = _joint_curvature(terms, model, work, joint)
+        gram = _joint_curvature(terms, model._replace(curves=curves), work, joint)
         # where all rows are flat for now, the next model may curve and this factor still serve
-        ridge = np.maximum(tuning.JOINT_RIDGE * total, tuning.LEAST_CURVATURE)
-        steep = np.append(penalty[joint], 0.0) + ridge[:, None]
         places = np.arange(len(joint) + 1)
-        gram[:, places, places] += steep
+        own = gram[:, places, places] + np.append(penalty[joint], 0.0)
+        # of its own size each: weights may leave a coordinate less than rounding of the total
+        gram[:, places, places] = np.maximum(
+            own * (1.0 + tuning.JOINT_RIDGE), tuning.LEAST_CURVATURE
+        )
         factors = np.stack([cholesky(one, check_finite=False) for one in gram])
         return cls(joint, factors, total[:, None] + penalty)
+
+
+def _few_carry_most(curves: Floats) -> bool:
+    """Whether fewer rows than tuning.CARRIERS hold the curvature: 1 / sum of squared shares."""
+    rows = curves.sum(axis=0)
+    return bool(rows.sum() ** 2 < tuning.CARRIERS * (rows**2).sum())
 
 
 def _joint_curvature(terms: TermSet, model: QuadraticModel, work: Ints, joint: Ints) -> Floats:
@@ -420,7 +435,7 @@ class Descent:
         terms = self.problem.terms
         penalty = self.problem.diagonal + self.shift[terms.owner]
         if self.preconditioner is None:
-            uneven = self.problem.kinked
+            uneven = self.problem.kinked or _few_carry_most(model.curves)
             self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
         stop = self.exact_tol if exactly else tuning.STEP_TOL_LOOSELY
         state = State(g, self.shift, b)

@@ -144,6 +144,9 @@ LEAST_RATIO, BISECTIONS = 1e-6, 14
 
 MOST_STEPS = 200
 """Newton steps of a fit; one that needs more has stalled."""
+FOLD_STEPS = 100
+"""Of a fit on a fold, which certifies nothing: nine were enough on eight sets, 62 with a zone;
+weights over 24 decades want more, and end short anyway."""
 BLURS = (0.3, 0.03, 0.003, 3e-4, 3e-5)
 """Widths over which the kink of a zone is rounded, in turn, until the true gap is small."""
 COMPACTED_ROWS, COMPACTED_SHARE = 1_000, 0.65
@@ -174,6 +177,8 @@ JOINT_MARGIN = 3.0
 """Coordinates whose curvature exceeds their penalty so many times are solved together."""
 MOST_JOINT, SOME_JOINT, JOINT_A_TERM = 300, 40, 2
 """How many at most; with few terms, whose passes over the rows are cheap, a few for each."""
+CARRIERS = 30.0
+"""Where fewer rows than this hold most of the curvature, as many as may be are solved together."""
 JOINT_ROWS = 4_096
 """Rows, drawn by their curvature, that make the joint factor; 2,048 were no faster."""
 JOINT_RIDGE = 1e-8

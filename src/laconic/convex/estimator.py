@@ -293,11 +293,14 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest score; of equal ones the first."""
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.asarray(self.classes_[(scores > 0).astype(int)])
+        # a hinge puts rows exactly between two classes, and says -1 of all that it cannot tell
+        apart = 0.0
         if not hasattr(self, "predict_proba"):
-            # a hinge that learns nothing of some classes says -1 of all of them, up to rounding
-            scores = scores >= scores.max(axis=1, keepdims=True) - EQUAL_SCORES
+            apart = float(np.clip(np.sqrt(2.0 * np.max(self.duality_gap_)), *EQUAL_SCORES))
+        if scores.ndim == 1:
+            return np.asarray(self.classes_[(scores > apart).astype(int)])
+        if apart:
+            scores = scores >= scores.max(axis=1, keepdims=True) - apart
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]

@@ -366,14 +366,18 @@ def _merged(ranks: NDArray[Any], y: Ints, weight: Floats) -> tuple[Floats, Ints,
 
 
 def _tree_features(
-    table: Table, y: Ints, widths: tuple[int, ...]
+    table: Table, y: Ints, widths: tuple[int, ...], ranks: NDArray[Any]
 ) -> tuple[list[tuple[int, int]], Ints]:
-    """(column, category code or -1) of each feature of the tree, and their places in ``_ranks``.
+    """(column, category code or -1) of each feature of the tree, and their places in ``ranks``.
 
-    Of two equal splits the tree takes one by its seed, so they stand in an order of their content.
+    Of two equal splits the tree takes one by its seed, so they stand in an order of their content
+    and without those that hold one value, which would move what the seed draws.
     """
     all_ = [(j, code) for j, n in enumerate(widths) for code in (range(n) if n >= 0 else (-1,))]
     order = np.argsort(content_keys(table, y)[[j for j, _ in all_]], kind="stable")
+    same = (ranks == ranks[0]) | (np.isnan(ranks) & np.isnan(ranks[0]))
+    varies = ~same.all(axis=0)
+    order = order[varies[order]] if varies.any() else order
     return [all_[place] for place in order], order
 
 
@@ -392,9 +396,10 @@ def learn_leaves(table: Table, y: Ints, weight: Floats, n_profiles: int, seed: i
         for j, kind in enumerate(table.kinds)
     )
     widths = tuple(-1 if texts is None else len(texts) for texts in table.categories)
-    features, order = _tree_features(table, y, widths)
+    ranks = _ranks(table, steps, widths)
+    features, order = _tree_features(table, y, widths, ranks)
     grown = DecisionTreeClassifier(max_leaf_nodes=n_profiles, random_state=seed)
-    rows, classes, balanced = _merged(_ranks(table, steps, widths)[:, order], y, weight)
+    rows, classes, balanced = _merged(ranks[:, order], y, weight)
     grown.fit(rows, classes, sample_weight=balanced)
     tree = grown.tree_
     inner = tree.children_left >= 0
