@@ -229,7 +229,7 @@ def full_disk(what: str, number: int) -> str:
     return f"full disk at {what}: one sentence, nothing left"
 
 
-def little_memory(number: int) -> str:
+def little_memory(megabytes: int, advice: str) -> str:
     """Memory ends while a table is read: code 2 and the advice."""
     log = folder() / "log"
     wide = folder() / "wide.csv"
@@ -238,17 +238,19 @@ def little_memory(number: int) -> str:
         head = ",".join(f"c{j}" for j in range(500))
         with wide.open("w") as stream:
             stream.write(f"{head},label\n")
-            stream.writelines(f"{cells},{i % 2}\n" for i in range(20_000))
+            stream.writelines(f"{cells},{i % 2}\n" for i in range(40_000))
 
     def limit() -> None:
+        most = megabytes * 1_000_000
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + 60_000_000, used + 60_000_000))
+        resource.setrlimit(resource.RLIMIT_AS, (used + most, used + most))
 
     words = ("fit", str(wide), "--target", "label", "--out", str(folder() / "no"))
     _, status = os.waitpid(_child(words, log, limit), 0)
     code, said = os.waitstatus_to_exitcode(status), log.read_text(encoding="utf-8")
-    good = code == 2 and "--scan" in said
-    return "little memory: advice" if good else f"{FAILED}: little memory: {code} {said[-100:]!r}"
+    if code == 2 and advice in said:
+        return f"{megabytes} MB of memory: advice"
+    return f"{FAILED}: {megabytes} MB of memory: {code} {said[-100:]!r}"
 
 
 def two_writers(number: int) -> str:
@@ -323,13 +325,14 @@ KINDS: tuple[tuple[int, Callable[[int], str]], ...] = (
     (10, lambda n: interrupt("predict", n)),
     (1, lambda n: full_disk("fit", n)),
     (1, lambda n: full_disk("predict", n)),
-    (1, little_memory),
+    (1, lambda n: little_memory(60, "polars reserves")),
     (4, two_writers),
     (3, threads),
 )
 ORDER = [fault for count, fault in KINDS for _ in range(count)]
 random.Random(0).shuffle(ORDER)
 ORDER += [lost_worker, *[lambda n: interrupt("scan", n)] * 5]
+ORDER += [lambda n: little_memory(1600, "--scan")]
 
 
 def outcome(number: int) -> str:

@@ -229,7 +229,18 @@ def _tried(model: Any, table: SmallTable, relation: int) -> str:
     _check_certificate(fitted)
     if short:
         return "short of the target, and says so"
-    return _related(model, table, said, relation)
+    return _related(model, table, fitted, said, relation)
+
+
+def _check_bounds(one: Any, other: Any) -> None:
+    """Two fits of one problem: neither value is below what the other proves to be the least."""
+    for a, b in ((one, other), (other, one)):
+        if not (hasattr(a, "objective_") and hasattr(a, "duality_gap_")):
+            return
+        value, gap = np.asarray(a.objective_, float), np.asarray(a.duality_gap_, float)
+        again = np.asarray(b.objective_, float)
+        if value.shape == again.shape and (again < value - gap - 1e-9 * np.abs(value)).any():
+            raise Broken(f"a certificate: {again.min()} is below {value.min()} less {gap.max()}")
 
 
 def _check_answers(fitted: Any, said: np.ndarray) -> None:
@@ -261,7 +272,7 @@ def _loose(model: Any, table: SmallTable) -> bool:
     return table.weight is not None and float(table.weight.max()) > 1e8
 
 
-def _related(model: Any, table: SmallTable, said: np.ndarray, relation: int) -> str:
+def _related(model: Any, table: SmallTable, said_by: Any, said: np.ndarray, relation: int) -> str:
     """Rows in another order, columns in another order, a constant column more."""
     draw = np.random.default_rng(relation + len(table.y))
     rows = np.arange(len(table.y))
@@ -293,6 +304,8 @@ def _related(model: Any, table: SmallTable, said: np.ndarray, relation: int) -> 
     scale = 1.0 if is_classifier(fitted) else max(largest, 1e-300)
     apart = np.abs(again - said[rows]).max(initial=0.0) / scale
     if apart <= SAME or short:
+        if relation < 2 and not short:
+            _check_bounds(said_by, fitted)
         return "holds"
     if _loose(model, table):
         return "moves where the penalty is below rounding"

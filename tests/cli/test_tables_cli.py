@@ -257,6 +257,7 @@ def test_two_costs_are_for_two_classes(churn, tmp_path, capsys):
     ("trouble", "code", "sentence"),
     [
         (MemoryError(), 2, "read it block by block with --scan"),
+        (MemoryError("polars reserves more"), 2, "polars reserves more"),
         (KeyboardInterrupt(), 130, "interrupted; nothing was written"),
         (RuntimeError("odd"), 1, "internal error, RuntimeError: odd"),
     ],

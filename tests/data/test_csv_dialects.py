@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -235,3 +237,15 @@ def test_a_file_read_in_pieces_is_the_whole_file(tmp_path, monkeypatch, piece):
     assert max(map(len, parts)) <= 16
     whole = pl.concat(parts).rows()
     assert whole == [(a, b, c.strip()) for a, b, c in cells]
+
+
+def test_polars_is_not_loaded_where_it_has_no_room():
+    """Its import left half a module, whose names were then missing, or it ended the process."""
+    words = (
+        "import resource; import laconic.data.tables.chunks as chunks;"
+        "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize();"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 900_000_000,) * 2);"
+        "chunks.polars_or_none()"
+    )
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True)
+    assert "MemoryError: the memory is not enough to read a table: polars reserves" in done.stderr

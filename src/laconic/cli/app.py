@@ -97,12 +97,14 @@ def main(arguments: list[str] | None = None) -> None:
     except _ClickException as error:  # type: ignore[misc]
         complain(error.format_message())
         sys.exit(2)
-    except MemoryError:
+    except MemoryError as error:
         if debug:
             raise
+        own = str(error) if type(error) is MemoryError else ""  # numpy's names an array's shape
         complain(
-            "the memory is not enough for this table; read it block by block with --scan, or leave "
-            "columns out with --drop"
+            own
+            or "the memory is not enough for this table; read it block by block with --scan, or "
+            "leave columns out with --drop"
         )
         sys.exit(2)
     except (ValueError, OSError, ImportError) as error:

@@ -9,6 +9,9 @@ same either way.
 from __future__ import annotations
 
 import codecs
+import contextlib
+import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -39,14 +42,56 @@ _AT_ONCE, _CELLS = 4, 1 << 24
 """Chunks that are read in one slice of a binary file, and the cells that these may have."""
 _LONG_GROUP = 1 << 21
 """Rows of a Parquet row group beyond which it is read page by page."""
+POLARS_ADDRESSES = 1_200_000_000
+"""Address space that polars reserves until it has read its first lines, on two processors; of it
+some 120 MB are used. Short of it, it ends the process, or its import leaves half a module."""
 
 
 def polars_or_none() -> Any:
+    """The module; None where it is not installed."""
+    if "polars" not in sys.modules and addresses_left() < POLARS_ADDRESSES:
+        raise MemoryError(
+            "the memory is not enough to read a table: polars reserves "
+            f"{POLARS_ADDRESSES / 1e9:g} GB and the limit of this process (ulimit -v) leaves less"
+        )
     try:
         import polars
     except ImportError:
         return None
     return polars
+
+
+def memory_left() -> float:
+    """Bytes that this process may still take: of its limit, its container's, the machine's.
+
+    Infinity where nothing is told of one of them.
+    """
+    left = addresses_left()
+    with contextlib.suppress(OSError, ValueError):  # ValueError: "max", no limit
+        own = Path("/sys/fs/cgroup")
+        used = int((own / "memory.current").read_text()) - _of(own / "memory.stat", "file")
+        left = min(left, int((own / "memory.max").read_text()) - used)
+    with contextlib.suppress(OSError):
+        left = min(left, 1024 * _of(Path("/proc/meminfo"), "MemAvailable:"))
+    return left
+
+
+def addresses_left() -> float:
+    """Bytes of address space up to the limit of this process; infinity without one."""
+    try:
+        import resource
+
+        most, _ = resource.getrlimit(resource.RLIMIT_AS)
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        return math.inf
+    return math.inf if most == resource.RLIM_INFINITY else most - taken
+
+
+def _of(path: Path, name: str) -> int:
+    """The number beside a name in a list of them; 0 where it is not there."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return next((int(words[1]) for words in lines if words[0] == name), 0)
 
 
 def is_text(path: str | Path) -> bool:

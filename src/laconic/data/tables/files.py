@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.data.tables.cells import cleaned, doubtful, looks, plain_numbers
-from laconic.data.tables.chunks import is_text, polars_or_none, read_chunks
+from laconic.data.tables.chunks import is_text, memory_left, polars_or_none, read_chunks
 from laconic.data.tables.columns import Schema, Table, shown
 from laconic.data.tables.text import UNNAMED, TextFormat, UnreadableFileError, name_of
 
@@ -69,34 +67,6 @@ def read_frame(
     if is_text(path):
         return frame.with_columns(plain_column(frame[column], doubts) for column in frame.columns)
     return frame
-
-
-def memory_left() -> float:
-    """Bytes that this process may still take: of its limit, its container's, the machine's.
-
-    Infinity where nothing is told of one of them.
-    """
-    try:
-        import resource
-
-        most, _ = resource.getrlimit(resource.RLIMIT_AS)
-        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    except (ImportError, OSError):
-        return math.inf
-    left = math.inf if most == resource.RLIM_INFINITY else most - taken
-    with contextlib.suppress(OSError, ValueError):  # ValueError: "max", no limit
-        own = Path("/sys/fs/cgroup")
-        used = int((own / "memory.current").read_text()) - _of(own / "memory.stat", "file")
-        left = min(left, int((own / "memory.max").read_text()) - used)
-    with contextlib.suppress(OSError):
-        left = min(left, 1024 * _of(Path("/proc/meminfo"), "MemAvailable:"))
-    return left
-
-
-def _of(path: Path, name: str) -> int:
-    """The number beside a name in a list of them; 0 where it is not there."""
-    lines = (line.split() for line in path.read_text().splitlines())
-    return next((int(words[1]) for words in lines if words[0] == name), 0)
 
 
 def plain_column(cells: Any, doubts: bool = False) -> Any:
