@@ -11,19 +11,26 @@ largest memory of a process. With workers, the CPU seconds are those of all proc
     python -m benchmarks.bench_scale workers 20000000   one worker against two, nothing else
     python -m benchmarks.bench_scale block              passes of the additive model, one block
     python -m benchmarks.bench_scale classes 5000000    five classes, memory against a file
+    python -m benchmarks.bench_scale bytes 1000000      memory, files and workers: the same bytes
+    python -m benchmarks.bench_scale kills 2000000      a worker killed at ten moments
+
+"growth" and "workers" take names of models after the number of rows.
 
 The mode "workers" needs two cores that nothing else uses; it takes about six minutes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,26 +197,27 @@ def report(folder: Path, n_rows: int) -> None:
             line(name, folder, min(n_rows, 2_000_000), way)
 
 
-def growth(folder: Path, n_rows: int, times: int = 3) -> None:
-    """CPU seconds a row for a tenth of the rows and for all, least of a few turns."""
+def growth(folder: Path, n_rows: int, models: Sequence[str] = MODELS) -> None:
+    """CPU seconds a row for a tenth of the rows, three tenths and all."""
     print(HEAD)
     said = []
-    for name in MODELS:
+    for name in models:
         few, many = n_rows // 10, n_rows
-        found: dict[int, list[float]] = {few: [], many: []}
-        for rows in [few, many] * times:
-            found[rows].append(line(name, folder, rows, "files")["cpu"] / rows)
-        ratio = min(found[many]) / min(found[few])
+        found = {
+            rows: line(name, folder, rows, "files")["cpu"] / rows
+            for rows in (few, 3 * n_rows // 10, many)
+        }
+        ratio = found[many] / found[few]
         said.append(f"{name}: CPU a row at {many:,} rows is {ratio:.2f} of that at {few:,}.")
     print("\n" + "\n".join(said))
 
 
-def workers(folder: Path, n_rows: int) -> None:
+def workers(folder: Path, n_rows: int, models: Sequence[str] = MODELS[::-1]) -> None:
     """One worker against two, on an otherwise idle machine."""
     print(f"load of the machine now: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
     print(HEAD)
     said = []
-    for name in MODELS[::-1]:
+    for name in models:
         one, two = (line(name, folder, n_rows, way)["wall"] for way in ("1", "2"))
         said.append(f"{name}: two workers are {one / two:.2f} times as fast as one.")
     print("\n" + "\n".join(said))
@@ -292,13 +300,96 @@ def classes(folder: Path, n_rows: int) -> None:
         print(f"{name}: {apart:.1e} apart, {spent[0]:.1f} and {spent[1]:.1f} CPU s", flush=True)
 
 
-def main(n_rows: int = 2_000_000, task: Any = report) -> None:
+class _KillAfter:
+    """Called after every run of a scan; kills a process after one of them."""
+
+    def __init__(self, moment: int, victim: int) -> None:
+        self.moment, self.victim, self.seen = moment, victim, 0
+
+    def __call__(self, *_: int) -> None:
+        self.seen += 1
+        if self.seen == self.moment:
+            os.kill(self.victim, signal.SIGKILL)
+
+
+def kills(folder: Path, n_rows: int) -> None:
+    """One of two workers killed at ten moments of a fit: bytes of the additive model each time."""
+    from distributed import Client, LocalCluster
+
+    from laconic import scan
+
+    name = "SparseAdditiveClassifier"
+    paths = sorted(folder.glob("rows-*.parquet"))[: -(-n_rows // PIECE)]
+    columns, same = columns_of(name), 0
+    few = _few(paths[0], columns)[0]
+    plain = scan(paths, "label", features=columns)
+    wanted, total = _digest(model_of(name).fit(plain), few), plain.n_passes * plain._plan.n_runs
+    print(f"{plain.n_passes} passes, {total} runs: {wanted}", flush=True)
+    for turn in range(10):
+        moment = 1 + turn * (total - 2) // 9
+        with (
+            LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            client.wait_for_workers(2)
+            rows = scan(paths, "label", features=columns, cluster=client)
+            victim = list(client.run(os.getpid).values())[turn % 2]
+            rows.on_run = _KillAfter(moment, victim)
+            start = time.perf_counter()
+            found = _digest(model_of(name).fit(rows), few)
+        same += found == wanted
+        said = "the same bytes" if found == wanted else f"other bytes: {found}"
+        wall = time.perf_counter() - start
+        print(f"killed after run {moment} of {total}: {said}, {wall:.0f} s", flush=True)
+    print(f"{same} of 10 ended in the same bytes")
+
+
+def same_bytes(folder: Path, n_rows: int) -> None:
+    """The additive model from memory, files, and one, two and four workers: digests."""
+    import polars as pl
+    from distributed import Client, LocalCluster
+
+    from laconic import scan
+
+    name = "SparseAdditiveClassifier"
+    paths = sorted(folder.glob("rows-*.parquet"))[: -(-n_rows // PIECE)]
+    columns = columns_of(name)
+    few = _few(paths[0], columns)[0]
+    frame = pl.concat([pl.read_parquet(path) for path in paths])
+    model = model_of(name).fit(frame.select(columns), frame["label"].to_numpy())
+    print("memory", _digest(model, few), flush=True)
+    del frame
+    for n_jobs in (1, 2):
+        rows = scan(paths, "label", features=columns, n_jobs=n_jobs)
+        print(f"files, n_jobs={n_jobs}", _digest(model_of(name).fit(rows), few), flush=True)
+    for count in (1, 2, 4):
+        with (
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            client.wait_for_workers(count)
+            rows = scan(paths, "label", features=columns, cluster=client)
+            print(f"{count} worker(s)", _digest(model_of(name).fit(rows), few), flush=True)
+
+
+def _digest(model: Any, few: Any) -> str:
+    """Terms, intercept, certificate and probabilities of some rows."""
+    found = hashlib.sha256(model.predict_proba(few).tobytes() + model.intercept_.tobytes())
+    for term in model.form_.terms:
+        found.update(np.ascontiguousarray(term.values).tobytes())
+    found.update(repr((model.objective_, model.duality_gap_)).encode())
+    return found.hexdigest()[:16]
+
+
+def main(n_rows: int = 2_000_000, task: Any = report, *models: str) -> None:
     folder = os.environ.get("LACONIC_SCALE")
     with tempfile.TemporaryDirectory() as made:
         place = Path(folder or made)
         if task is not classes:
             make_files(place, n_rows)
-        task(place, n_rows)
+        task(place, n_rows, *([models] if models else []))
 
 
 if __name__ == "__main__":
@@ -308,5 +399,6 @@ if __name__ == "__main__":
     else:
         words = sys.argv[1:]
         tasks = {"growth": growth, "workers": workers, "block": block, "classes": classes}
+        tasks |= {"kills": kills, "bytes": same_bytes}
         chosen = tasks[words.pop(0)] if words and words[0] in tasks else report
-        main(*(int(word) for word in words[:1]), task=chosen)
+        main(int(words.pop(0)) if words else 2_000_000, chosen, *words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import subprocess
 import sys
 
@@ -262,6 +263,38 @@ def test_fit_from_a_glob_reads_the_files_block_by_block(payments_folder, tmp_pat
     np.testing.assert_array_equal(
         found.to_numpy()[:500, :2].astype(float), model.predict_proba(first)
     )
+
+
+def test_compare_and_report_read_a_glob_block_by_block(
+    payments_folder, tmp_path, capsys, monkeypatch
+):
+    rows = f"{payments_folder}/*.parquet --target label"
+    fit = f"fit {rows} --cost fn=25 --model bayes --out {tmp_path}/out --json"
+    report = f"report {tmp_path}/out/model.json {rows} --out"
+    compare = f"compare {rows} --cost fn=25 --model bayes --model votes --json"
+    monkeypatch.setattr("laconic.job.scan.MOST_TEST_ROWS", 900)
+    said = []
+    for words in (fit, compare, f"{report} {tmp_path}/drawn.json"):
+        with pytest.raises(SystemExit) as stop:
+            main(words.split())
+        assert stop.value.code == 0
+        said.append(capsys.readouterr().out)
+    assert set(json.loads(said[1])["candidate"]) >= {"bayes", "votes"}
+    drawn = json.loads((tmp_path / "drawn.json").read_text())
+    n_drawn = int(re.search(r"reporting on ([0-9,]+) of 1,500 rows", said[2])[1].replace(",", ""))
+    assert 820 < n_drawn < 980  # 900 in the mean, drawn by their number
+    # all of them, as read into memory: the same report
+    monkeypatch.setattr("laconic.job.scan.MOST_TEST_ROWS", 5_000)
+    whole = tmp_path / "whole.parquet"
+    pl.concat([pl.read_parquet(p) for p in sorted(payments_folder.iterdir())]).write_parquet(whole)
+    for name, data in (("scanned", rows), ("held", f"{whole} --target label")):
+        words = f"report {tmp_path}/out/model.json {data} --title t --out {tmp_path}/{name}.json"
+        with pytest.raises(SystemExit) as stop:
+            main(words.split())
+        assert stop.value.code == 0
+    scanned, held = ((tmp_path / f"{n}.json").read_text() for n in ("scanned", "held"))
+    assert json.loads(scanned) == json.loads(held)
+    assert json.loads(scanned) != drawn
 
 
 def test_one_file_may_be_scanned_too_and_models_that_cannot_say_so(

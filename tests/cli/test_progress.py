@@ -4,10 +4,11 @@ import io
 import re
 import time
 
+import numpy as np
 import pytest
 
 from laconic.cli.progress import Pace, progress
-from laconic.core.progress import Step, report_step
+from laconic.core.progress import Step, listening, report_step
 
 
 class Clock:
@@ -71,3 +72,17 @@ def test_a_terminal_gets_a_bar_that_leaves_nothing():
         step(Step("12 rows written", 0.4))
         time.sleep(0.25)
     assert "12 rows written" in stream.getvalue()
+
+
+def test_passes_over_a_scan_are_told_and_do_not_move_the_share_of_the_job():
+    import polars as pl
+
+    from laconic import scan
+    from laconic.job.scan import following
+
+    rows = scan(pl.DataFrame({"x": np.arange(9_000.0)}), block_rows=250)
+    pace = Pace()
+    with listening(pace.follow), following(rows):
+        report_step("comparing additive", 0.5)
+        assert rows.n_rows == 9_000
+    assert pace.step == Step("pass 1 over 9,000 rows, 100% of it", 0.5)

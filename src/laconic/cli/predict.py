@@ -11,13 +11,13 @@ from laconic.cli.options import (
     AgainstOption,
     CasesOption,
     CurrencyOption,
-    DataArgument,
     EncodingOption,
     FileOption,
     LanguageOption,
     ManyArgument,
     ModelArgument,
     ReasonLanguageOption,
+    ScanOption,
     SeparatorOption,
     TargetOption,
 )
@@ -115,7 +115,7 @@ def explain(
 
 def report(
     model: ModelArgument,
-    data: DataArgument,
+    data: ManyArgument,
     target: TargetOption,
     out: Annotated[Path, typer.Option("--out", "-o", help="HTML, Markdown or JSON file.")],
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
@@ -124,17 +124,31 @@ def report(
     encoding: EncodingOption = None,
     cases: CasesOption = None,
     currency: CurrencyOption = None,
+    scan: ScanOption = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
-    """A report of a model on labelled rows that the fit has not seen."""
+    """A report of a model on labelled rows that the fit has not seen.
+
+    With a folder, a glob or --scan the rows are not read into memory: at most 250,000 of them,
+    drawn by their number, are reported on.
+    """
     import laconic
+    from laconic.cli.progress import progress
+    from laconic.data.scan.files import names_many
     from laconic.data.tables.text import TextFormat
     from laconic.export.model_file import load
     from laconic.job.rows import rows_for
+    from laconic.job.scan import drawn_rows_for
     from laconic.job.table import named_classes
 
-    loaded = load(model)
-    X, y = rows_for(loaded, data, target, TextFormat(separator, encoding))
+    loaded, text = load(model), TextFormat(separator, encoding)
+    if scan or names_many(data):
+        with progress():
+            X, y, n_rows = drawn_rows_for(loaded, data, target, text)
+        if len(y) < n_rows:
+            console().print(f"reporting on {len(y):,} of {n_rows:,} rows", markup=False)
+    else:
+        X, y = rows_for(loaded, data, target, text)
     made = laconic.report(
         loaded, X, y, language=read_language(language), cases=cases, currency=currency
     )

@@ -10,7 +10,9 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
+from laconic.choose.estimator import LaconicClassifier
 from laconic.choose.tuning import CHOICE_ROWS
 from laconic.core.progress import report_step
 from laconic.data.reading.asked import Asked
@@ -18,6 +20,8 @@ from laconic.data.reading.look import Look, suspicions
 from laconic.data.reading.reading import Reading
 from laconic.data.scan.scan import Scan, scan
 from laconic.data.scan.survey import read_labels
+from laconic.data.tables.columns import Table
+from laconic.data.tables.files import split_target
 from laconic.data.tables.text import TextFormat
 from laconic.decide.estimator import DecisionClassifier
 from laconic.decide.reference import reference_of
@@ -134,6 +138,36 @@ def scan_files(
     )
 
 
+def compare_scan(
+    data: str,
+    target: str,
+    options: JobOptions,
+    text: TextFormat,
+    asked: Asked,
+    *,
+    cluster: str | None,
+    on_read: Callable[[Reading], None],
+) -> LaconicClassifier:
+    """What ``laconic compare`` fits of files that are not read into memory."""
+    with following(scan_files(data, target, text, cluster=cluster)) as given:
+        reading = given.look(asked)
+        on_read(reading)
+        with following(given.read_by(reading)) as rows:
+            return classifier_of(scan_problem(rows, options), options).fit(rows)
+
+
+def drawn_rows_for(
+    model: DecisionClassifier, data: str, target: str, text: TextFormat
+) -> tuple[Table, NDArray[Any], int]:
+    """At most :data:`MOST_TEST_ROWS` rows of files as a model reads them, their classes, and how
+    many rows there are."""
+    with following(scan_files(data, target, text)) as rows:
+        frame = rows.hold_out(min(1.0, MOST_TEST_ROWS / rows.n_given))[1]
+        drawn = split_target(frame, target)
+        label = drawn.label.astype(model.classes_.dtype)
+        return model.estimator_.schema_.apply(drawn.X), label, rows.n_given
+
+
 def look_at_scan(data: str, target: str | None, text: TextFormat, asked: Asked) -> Look:
     """What ``laconic look`` says of files that are not read into memory."""
     with following(scan_files(data, target, text)) as rows:
@@ -163,7 +197,8 @@ def following(rows: Scan) -> Iterator[Scan]:
     """Passes of a scan as steps of the job."""
 
     def tell(number: int, done: int, runs: int) -> None:
-        report_step(f"pass {number} over {rows.n_given:,} rows", done / runs)
+        # the share of the job stays: nobody knows how many passes are still to come
+        report_step(f"pass {number} over {rows.n_given:,} rows, {done / runs:.0%} of it")
 
     rows.on_run = tell
     try:
