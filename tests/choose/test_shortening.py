@@ -73,6 +73,23 @@ def test_pages_are_no_longer_than_asked_and_grow_closer_with_their_length(n_scor
         assert off[-1] == pytest.approx(float((w * (scores - around) ** 2).sum()), rel=0.02)
 
 
+def test_the_unit_of_a_line_changes_nothing_on_a_page():
+    """A sum of large cells once stood for rows: joined levels then had weights below zero."""
+    draw = np.random.default_rng(0)
+    levels = SlotTerm(("w",), (CategoryAxis(tuple((t,) for t in TEXTS)),), draw.normal(size=(7, 1)))
+    x, w = draw.normal(size=400), draw.integers(0, 5, 400).astype(np.int32)
+    kinds, known = ("numeric", "categorical"), (None, TEXTS)
+    said = []
+    for unit in (1.0, -1e6):
+        table = Table(("x", "w"), kinds, known, columns=(x * unit + 9.0 * unit, w))
+        line = LineTerm("x", np.array([0.5 / unit]))
+        form = AdditiveScore((0, 1), np.zeros(1), (levels, line))
+        page = shortened(form, table, np.ones(400), 4)
+        assert form_size(page) == 4
+        said.append(page.score(table))
+    np.testing.assert_allclose(*said, rtol=1e-6)
+
+
 def test_what_is_left_is_the_least_squares_fit():
     """Against numpy's own least squares on indicator columns, levels joined by hand."""
     draw = np.random.default_rng(1)

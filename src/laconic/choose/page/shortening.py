@@ -67,8 +67,11 @@ class Shortening:
         if not readings:
             return
         self.reading = sparse.hstack(readings, format="csr")
-        mass = np.asarray(self.reading.T @ self.weight)
-        self.mass = mass + 1e-3 * mass.mean(axis=0) + 1e-300
+        # rows by slot; a line reads cells, whose sum may be anything and is no mass
+        line = [isinstance(term, LineTerm) for term in form.terms]
+        counted = ~np.repeat(line, np.diff(self.starts))
+        mass = np.where(counted[:, None], self.reading.T @ self.weight, 0.0)
+        self.mass = mass + 1e-3 * mass.sum(axis=0) / max(int(counted.sum()), 1) + 1e-300
         self.parts = [
             part
             for t, term in enumerate(form.terms)
@@ -142,8 +145,15 @@ class Shortening:
         start = np.concatenate([[self.intercept[k]], *(part.values for part in own)])
         weighted = X * self.weight[:, k][:, None]
         H = X.T @ weighted
-        H[np.diag_indices_from(H)] += REFIT_RIDGE * (H.diagonal() + H.diagonal().mean()) + 1e-300
-        start += solve(H, weighted.T @ (self.scores[:, k] - X @ start), assume_a="pos")
+        curves = H.diagonal()
+        lines = np.repeat([False, *(part.kind == "line" for part in own)], np.diff([0, *ends]))
+        # the curvature of a slope has the unit of its cells: it is no measure for other entries
+        usual = np.where(lines, curves, curves[~lines].mean())
+        ridge = REFIT_RIDGE * (curves + usual) + 1e-300
+        unit = 1.0 / np.sqrt(curves + ridge)
+        H[np.diag_indices_from(H)] += ridge
+        right = weighted.T @ (self.scores[:, k] - X @ start)
+        start += unit * solve(unit[:, None] * H * unit, unit * right, assume_a="pos")
         self.intercept[k] = start[0]
         for part, a, b in zip(own, ends[:-1], ends[1:], strict=True):
             part.values[:] = _as_before(part, start[a:b])
