@@ -16,7 +16,6 @@ from laconic.choose.committee import Committee, front_of, weighted_mean
 from laconic.choose.comparison import Judge, OperatingCondition, Outcome
 from laconic.choose.page.pages import PageChoice, formed, pages_of
 from laconic.choose.page.shortening import form_size
-from laconic.choose.tuning import DOUBT
 from laconic.core.decisions import expected_costs
 
 EVEN = OperatingCondition(1.0 - np.eye(2), np.array([0.5, 0.5]))
@@ -70,32 +69,43 @@ def test_what_has_no_mean_with_others_is_not_in_the_pool():
 
 
 @pytest.mark.parametrize(
-    ("losses", "limits", "plain", "kept"),
+    ("losses", "plain", "kept"),
     [
-        ([1.0, 1.02], (90.0, 50.0), 2, 0),  # beyond the tolerance
-        ([1.0, 1.009], (90.0, 50.0), 2, 1),  # within it, and shorter
-        ([1.01, 1.0, 1.3], (90.0, 50.0, 20.0), 3, 1),  # shorter and better
-        ([1.0, 1.2, 0.95, 1.1], (90.0, 50.0, 90.0, 50.0), 2, 2),  # teaching helped
-        ([1.0, 1.005, 1.001, 0.9], (90.0, 50.0, 90.0, 50.0), 2, 1),  # it did not
-        ([1.0], (50.0,), 1, 0),
+        ([1.0, 1.02, 1.3], 3, 2),  # all say what the long sum says: the shortest
+        ([1.0, 1.2, 0.95, 1.1], 2, 3),  # teaching helped the longest
+        ([1.0, 1.005, 1.001, 0.9], 2, 1),  # it did not
+        ([1.0], 1, 0),
     ],
 )
-def test_the_rule_of_choice(losses, limits, plain, kept):
+def test_the_rule_of_choice(losses, plain, kept):
     judge = judge_of()
-    outs = [outcome(judge, str(i), 1.0, limit) for i, limit in enumerate(limits)]
-    assert PageChoice.of(outs, judge, 0.01, plain).pick(losses) == kept
+    outs = [outcome(judge, str(i), 1.0) for i in range(len(losses))]
+    assert PageChoice.of(outs, judge, plain).pick(losses) == kept
 
 
-def test_few_rows_cannot_tell_and_keep_the_longer_page():
-    judge = judge_of()
-    # the shorter page says the same with some noise: as good to the eye, and who knows
-    outs = [outcome(judge, "long", 1.0, 90.0), outcome(judge, "short", 1.0, 50.0, seed=9)]
-    choice = PageChoice.of(outs, judge, 0.01)
-    error = judge.paired(judge.tailored(outs[1]), judge.tailored(outs[0]))[1]
-    assert choice.doubts.tolist() == [0.0, pytest.approx(DOUBT * error)]
-    assert error > 0.0
-    assert choice.pick([1.0, 1.01 - 0.5 * DOUBT * error]) == 0
-    assert choice.pick([1.0, 1.01 - 2.0 * DOUBT * error]) == 1
+def test_the_shortest_page_is_the_last_that_says_what_the_long_sum_says():
+    """How far pages stray, by the definition of the divergence, on each side of the tolerance."""
+    draw = np.random.default_rng(3)
+    X = draw.normal(size=(300, 3))
+    y = (X.sum(axis=1) + np.abs(X[:, 0]) + draw.normal(size=300) > 0.5).astype(int)
+    made = LaconicClassifier(cv=FOLDS, max_size=40)
+    training = made._read_training(X, y)
+    race = made._race(made._rows(X, training, None, {}), made._condition(training), Budget(None))
+    out = race.run(Candidate("additive", laconic.SparseAdditiveClassifier(group_penalty=0.0)), None)
+    long = replace(out, members=(out,), weights=(1.0,))
+    every = pages_of(long, race, np.inf)
+    assert len(every) > 3
+    p = long.raw
+    strayed = [float((p * np.log(p / page.raw)).sum(axis=1).mean()) for page in every]
+    assert strayed == sorted(strayed)
+    share = y.mean()
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    for n in (1, len(every) - 1):
+        between = 0.5 * (strayed[n - 1] + strayed[n]) / entropy
+        assert [page.limit for page in pages_of(long, race, between)] == [
+            page.limit for page in every[:n]
+        ]
+    assert len(pages_of(long, race, 0.0)) == 1
 
 
 def test_pages_are_judged_on_rows_that_their_lesson_did_not_have():
@@ -113,7 +123,7 @@ def test_pages_are_judged_on_rows_that_their_lesson_did_not_have():
         race = made._race(rows, made._condition(training), Budget(None))
         plain = laconic.SparseAdditiveClassifier(group_penalty=0.0, pairs=0)
         long = race.run(Candidate("additive", plain), None)
-        pages = pages_of(replace(long, members=(long,), weights=(1.0,)), race)
+        pages = pages_of(replace(long, members=(long,), weights=(1.0,)), race, np.inf)
         assert pages[0].limit == 4
         assert max(pages[0].sizes) <= 4 < long.size
         said.append(pages[0].proba[FOLDS[0][1]])

@@ -23,7 +23,7 @@ class BestOf(PageChoice):
 def _choice(judge, costs):
     pages = [Outcome(Candidate(str(j), None), np.full((len(judge.y), 2), 0.5), column)
              for j, column in enumerate(costs.T)]  # fmt: skip
-    return BestOf(tuple(pages), judge, 0.0, costs, costs, np.zeros(len(pages)))
+    return BestOf(tuple(pages), judge, costs, costs)
 
 
 def test_the_winner_of_equals_is_not_called_better_and_intervals_cover():

@@ -109,9 +109,9 @@ class LaconicClassifier(TableClassifier):
         False keeps the committee itself: no form, no SQL, no model file.
     max_size : int, default=300
         Most entries of a readable model.
-    tolerance : float, default=0.005
-        The shortest page is kept whose held-out loss, with half of the standard error of the
-        difference, is above that of the longest one by at most this share.
+    tolerance : float, default=0.0005
+        The shortest page is kept that strays from the long sum of terms, on rows that neither has
+        seen, by at most this share of the entropy of the classes: what it adds to the log loss.
     teach : bool, default=False
         The additive model (without one: the card) is also fitted to labels softened by the
         committee's held-out probabilities, and kept so where rows that neither has seen say that it

@@ -64,7 +64,7 @@ def decide(offered: Sequence[Candidate], race: Race, rule: Rule) -> Decided:
     listed = [*outcomes, committee]
     listed += [kept] if kept.name not in {out.name for out in listed} else []
     if kept not in choice.pages:
-        choice = PageChoice.of([kept], race.judge, rule.tolerance)
+        choice = PageChoice.of([kept], race.judge)
     cost, price = reported(choice, committee.row_cost, race.rows.groups, rule.seed)
     return Decided(kept, tuple(listed), cost, price)
 
@@ -73,7 +73,7 @@ def _alone(
     kept: Outcome, listed: Sequence[Outcome], race: Race, is_committee: bool = False
 ) -> Decided:
     """One outcome without a choice."""
-    choice = PageChoice.of([kept], race.judge, 0.0)
+    choice = PageChoice.of([kept], race.judge)
     cost, price = reported(choice, kept.row_cost, race.rows.groups, 0)
     return Decided(kept, tuple(listed), cost, price, is_committee)
 
@@ -119,7 +119,7 @@ def _pages(members: Sequence[Outcome], committee: Outcome, race: Race, rule: Rul
     pool = formed(members)
     if pool:
         report_step("shortening pages", 0.8)
-        pages, student = offered_pages(pool, race)
+        pages, student = offered_pages(pool, race, rule.tolerance)
     else:
         short = [out for out in members if out.size <= race.max_size]
         judge = race.judge
@@ -137,10 +137,11 @@ def _pages(members: Sequence[Outcome], committee: Outcome, race: Race, rule: Rul
         try:
             pupil = taught(student, committee, race)
             others = [out for out in pool if out is not student]
-            pages += offered_pages([pupil, *others], race)[0] if pool else [pupil]
+            again = [pupil, *others]
+            pages += offered_pages(again, race, rule.tolerance)[0] if pool else [pupil]
         except KeyboardInterrupt:
             _say(f"Interrupted while teaching {student.name}; it is kept as it is.")
-    return PageChoice.of(pages, race.judge, rule.tolerance, plain)
+    return PageChoice.of(pages, race.judge, plain)
 
 
 def _may_teach(student: Outcome, committee: Outcome, race: Race) -> bool:

@@ -1,9 +1,15 @@
-"""One page: readable students, their weighted mean, and the choice among them.
+r"""One page: readable students, their weighted mean, and the choice among them.
 
 Candidates that are sums of terms are weighed against each other as in the committee, shrunk to the
 front runner; their mean is one long sum of terms. It is shortened to pages of several lengths, in
-every fold anew, and the shortest page within a tolerance of the longest is kept. Single candidates
-are not chosen by their losses: the best of many small models was lucky more often than good.
+every fold anew, and the shortest page is kept that still says what the long sum says. With p the
+long sum's probabilities and q the page's, of rows that neither has seen, a page strays by
+
+.. math:: \frac{1}{n} \sum_i \sum_k p_{ik} \log \frac{p_{ik}}{q_{ik}}
+
+nats a row: what it adds to the log loss, if the long sum is right. No label enters, so that a few
+hundred rows can tell; their losses cannot. Single candidates are not chosen by their losses: the
+best of many small models was lucky more often than good.
 """
 
 from __future__ import annotations
@@ -12,15 +18,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import log_softmax
+from scipy.stats import entropy
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.choose.blends import MEAN_LINKS
 from laconic.choose.committee import front_of, weighted_mean
 from laconic.choose.comparison import Judge, Outcome
 from laconic.choose.page.shortening import Shortening, form_size
 from laconic.choose.race import Race
-from laconic.choose.tuning import DOUBT, PATH
-from laconic.core.forms import probabilities
+from laconic.choose.tuning import PATH
+from laconic.core.forms import AdditiveScore, probabilities
+from laconic.data.tables.columns import Table
 
 
 def formed(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -29,38 +38,80 @@ def formed(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [out for out in able if out.link in MEAN_LINKS and out.forms]
 
 
-def offered_pages(pool: Sequence[Outcome], race: Race) -> tuple[list[Outcome], Outcome]:
+def offered_pages(
+    pool: Sequence[Outcome], race: Race, tolerance: float
+) -> tuple[list[Outcome], Outcome]:
     """Pages of the weighted mean, from long to short, and its front runner."""
     centre = pool[front_of(pool, race.judge)]
     # only scores of one kind have a mean
     pool = [out for out in pool if out.link == centre.link]
     mean = weighted_mean(pool, race.judge, race.rows.folds, forms=True)
-    return pages_of(mean, race), centre
+    return pages_of(mean, race, tolerance), centre
 
 
-def pages_of(long: Outcome, race: Race) -> list[Outcome]:
-    """The same form on pages of several lengths, with their held-out probabilities."""
+def pages_of(long: Outcome, race: Race, tolerance: float) -> list[Outcome]:
+    """The same form on pages of several lengths, with their held-out probabilities.
+
+    They end where the next one would stray by more than ``tolerance`` times the entropy of the
+    classes; the longest is always there.
+    """
     longest = max(form_size(form) for form in long.forms.values())
     limits = [max(1.0, np.floor(share * race.max_size)) for share in PATH]
     # of the lengths that change nothing, the shortest stands for all
     limits = [own for own in limits if own < longest] or limits[:1]
     limits = [race.max_size, *limits] if limits[0] < race.max_size else limits
-    raws = [np.full_like(long.proba, np.nan) for _ in limits]
-    sizes: list[list[float]] = [[] for _ in limits]
-    for fold, form in long.forms.items():
-        train, test = race.rows.folds[fold]
-        path = Shortening(form, *race.lesson(train).rows_for(form))
-        for limit, raw, size in zip(limits, raws, sizes, strict=True):
-            form = path.to(limit)
-            raw[test] = 0.0  # a class may be absent from the training rows of a fold
-            known = np.searchsorted(race.rows.classes, np.asarray(form.classes))
-            scores = form.score(race.rows.training.table[test])
-            raw[np.ix_(test, known)] = probabilities(scores, form.link)
-            size.append(float(form_size(form)))
-    return [
-        race.judge.price(_page(long, limit, raw, size, longest))
-        for limit, raw, size in zip(limits, raws, sizes, strict=True)
-    ]
+    folds = [_FoldPage.of(form, race, *race.rows.folds[fold]) for fold, form in long.forms.items()]
+    judge, pages = race.judge, list[Outcome]()
+    shares = np.bincount(judge.y, judge.weight) / judge.weight.sum()
+    for limit in limits:
+        raw, strayed = np.full_like(long.proba, np.nan), np.full(len(judge.y), np.nan)
+        sizes = [fold.fill(limit, raw, strayed) for fold in folds]
+        seen = np.isfinite(strayed)
+        far = np.average(strayed[seen], weights=judge.weight[seen]) > tolerance * entropy(shares)
+        if far and pages:
+            break
+        pages.append(judge.price(_page(long, limit, raw, sizes, longest)))
+    return pages
+
+
+@dataclass(frozen=True)
+class _FoldPage:
+    """The long form of one fold on its way to shorter ones, and the rows that it has not seen."""
+
+    path: Shortening
+    rows: Table
+    test: Ints
+    known: Ints
+    said: Floats
+
+    @classmethod
+    def of(cls, form: AdditiveScore, race: Race, train: Ints, test: Ints) -> _FoldPage:
+        # a class may be absent from the training rows of a fold
+        known = np.searchsorted(race.rows.classes, np.asarray(form.classes))
+        rows = race.rows.training.table[test]
+        said = log_probabilities_of(form.score(rows))
+        return cls(Shortening(form, *race.lesson(train).rows_for(form)), rows, test, known, said)
+
+    def fill(self, limit: float, raw: Floats, strayed: Floats) -> float:
+        """Write what the page says of its rows, and how far it strays; return its size."""
+        form = self.path.to(limit)
+        scores = form.score(self.rows)
+        raw[self.test] = 0.0
+        raw[np.ix_(self.test, self.known)] = probabilities(scores, form.link)
+        gap = self.said - log_probabilities_of(scores)
+        strayed[self.test] = (np.exp(self.said) * gap).sum(axis=1)
+        return float(form_size(form))
+
+
+def log_probabilities_of(scores: Floats) -> Floats:
+    """(rows, classes) from scores that are log-odds, one column, or log-probabilities.
+
+    >>> np.exp(log_probabilities_of(np.array([[0.0], [2.0]]))).round(3).tolist()
+    [[0.5, 0.5], [0.119, 0.881]]
+    """
+    if scores.shape[1] == 1:
+        scores = np.hstack([np.zeros_like(scores), scores])
+    return np.asarray(log_softmax(scores, axis=1))
 
 
 def _page(long: Outcome, limit: float, raw: Floats, sizes: list[float], longest: int) -> Outcome:
@@ -84,42 +135,29 @@ def _page(long: Outcome, limit: float, raw: Floats, sizes: list[float], longest:
 class PageChoice:
     """Pages to choose from, and the rule, so that it can be repeated on other weights of the rows.
 
-    The first ``plain`` pages are untaught, the others taught; the first of either is the longest.
-    ``doubts`` are what a shorter page must be better by: half of the standard error by which its
-    loss differs from that of the longest, so that few rows keep long pages.
+    The first ``plain`` pages are untaught, the others taught; of either the first is the longest,
+    and the last the shortest that says what the long sum says.
     """
 
     pages: tuple[Outcome, ...]
     judge: Judge
-    tolerance: float
     losses: Floats
     costs: Floats
-    doubts: Floats
     plain: int = 0
 
     @classmethod
-    def of(
-        cls, pages: Sequence[Outcome], judge: Judge, tolerance: float, plain: int = 0
-    ) -> PageChoice:
+    def of(cls, pages: Sequence[Outcome], judge: Judge, plain: int = 0) -> PageChoice:
         losses = np.stack([judge.tailored(out) for out in pages], axis=1)
         costs = np.stack([out.row_cost for out in pages], axis=1)
-        plain = plain or len(pages)
-        longest = [0] * plain + [plain] * (len(pages) - plain)
-        errors = [judge.paired(losses[:, i], losses[:, j])[1] for i, j in enumerate(longest)]
-        doubts = DOUBT * np.array(errors)
-        return cls(tuple(pages), judge, tolerance, losses, costs, doubts, plain)
+        return cls(tuple(pages), judge, losses, costs, plain or len(pages))
 
     def pick(self, losses: Sequence[float]) -> int:
-        """Place of the page to keep, from the mean loss of each: the shortest near the longest.
+        """Place of the page to keep, from the mean loss of each: the shortest.
 
         Teaching must have helped the longest page on rows that its teacher had not seen.
         """
-        own = range(self.plain)
-        if self.plain < len(self.pages) and losses[self.plain] < losses[0]:
-            own = range(self.plain, len(self.pages))
-        near = (1.0 + self.tolerance) * losses[own[0]]
-        able = [i for i in own if i == own[0] or losses[i] + self.doubts[i] <= near]
-        return min(able, key=lambda i: (self.pages[i].limit, losses[i]))
+        taught = self.plain < len(self.pages) and losses[self.plain] < losses[0]
+        return (len(self.pages) if taught else self.plain) - 1
 
     def chosen(self) -> Outcome:
         """The page to keep, by all rows."""
