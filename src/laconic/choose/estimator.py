@@ -58,7 +58,7 @@ class LaconicClassifier(TableClassifier):
     weights found by one convex problem on the held-out rows (log loss, shrunk to the additive
     model, certified): their mean is a sum of terms again. It is shortened to pages of several
     lengths (fewer bends, joined levels, fewer terms, what is left fitted to what the long sum
-    says), and the shortest page near the longest is kept, fitted on all rows and wrapped in the
+    says), and the shortest page that still says so is kept, fitted on all rows and wrapped in the
     decision layer. The same problem on all candidates is the *committee*:
     ``price_of_readability_`` is what the page costs more than it, and ``reported_cost_`` is
     corrected for the choice.
