@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -142,6 +142,7 @@ def report(
     from laconic.job.table import named_classes
 
     loaded, text = load(model), TextFormat(separator, encoding)
+    y: Any
     if scan or names_many(data):
         with progress():
             X, y, n_rows = drawn_rows_for(loaded, data, target, text)
