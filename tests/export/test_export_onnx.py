@@ -124,7 +124,7 @@ def test_a_missing_text_that_is_a_category_is_refused():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", ["bare", "decision", "choice"])
 def test_skl2onnx_writes_bare_models_and_the_choice(kind, dtype):
-    """Also with cells of 32 bits and without ZipMap."""
+    """Also with cells of 32 bits, with ZipMap and without."""
     skl2onnx = pytest.importorskip("skl2onnx")
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
 
@@ -149,3 +149,16 @@ def test_skl2onnx_writes_bare_models_and_the_choice(kind, dtype):
     label, proba = session.run(None, {"X": X})
     assert (label == model.predict(X)).all()
     assert np.abs(proba - model.predict_proba(X)).max() < 1e-12
+    for zipped in (True, "columns"):
+        made = skl2onnx.to_onnx(
+            model,
+            initial_types=[("X", tensor([None, 3]))],
+            options={id(model): {"zipmap": zipped}},
+            target_opset=17,
+        )
+        session = onnxruntime.InferenceSession(made.SerializeToString())
+        label, *found = session.run(None, {"X": X})
+        assert (label == model.predict(X)).all()
+        if zipped is True:
+            found = [np.array([row[name] for row in found[0]]) for name in model.classes_]
+        np.testing.assert_allclose(np.column_stack(found), model.predict_proba(X), atol=1e-6)

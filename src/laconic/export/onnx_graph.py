@@ -199,7 +199,8 @@ def register_onnx_converters() -> None:
     a SparseAdditiveClassifier, for the likeliest class, as its ``predict`` does.
 
     Call it once before ``skl2onnx.to_onnx(pipeline, ...)``. Give inputs of 64-bit floats and
-    ``target_opset`` 17 or later; the probabilities are 64-bit whatever the inputs are.
+    ``target_opset`` 17 or later; the probabilities are 64-bit whatever the inputs are, but 32-bit
+    in the dictionaries of ZipMap, which skl2onnx adds unless ``options={"zipmap": False}``.
 
     Examples
     --------
@@ -255,6 +256,7 @@ def _output_types(operator: Any) -> None:
     from skl2onnx.common.data_types import (
         BooleanTensorType,
         DoubleTensorType,
+        FloatTensorType,
         Int64TensorType,
         StringTensorType,
     )
@@ -269,7 +271,19 @@ def _output_types(operator: Any) -> None:
         "f": DoubleTensorType,
     }
     operator.outputs[0].type = kinds[kind]([rows])
-    operator.outputs[1].type = DoubleTensorType([rows, parts.rule.n_classes])
+    tensor = FloatTensorType if _zips(operator, operator.scope_inst) else DoubleTensorType
+    operator.outputs[1].type = tensor([rows, parts.rule.n_classes])
+
+
+def _zips(operator: Any, options: Any) -> bool:
+    """Whether 32-bit floats are asked for: ZipMap, which follows unless told otherwise, reads no
+    others, and columns have the type of the inputs."""
+    from skl2onnx.common.data_types import FloatTensorType
+
+    asked = options.get_options(operator.raw_operator, {"zipmap": True})["zipmap"]
+    return asked is True or (
+        asked == "columns" and isinstance(operator.inputs[0].type, FloatTensorType)
+    )
 
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
@@ -297,4 +311,6 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
             cells[name] = graph.node("Cast", cell, to=double)
     label, proba = write_model(graph, parts, cells, "")
     graph.node("Identity", label, output=operator.outputs[0].full_name)
+    if _zips(operator, container):
+        proba = graph.node("Cast", proba, to=_onnx().TensorProto.FLOAT)
     graph.node("Identity", proba, output=operator.outputs[1].full_name)
