@@ -25,6 +25,7 @@ from laconic import (
     ConvexRiskClassifier,
     GrayZoneLogisticRegression,
     GrayZoneLogisticRegressionCV,
+    ModlEncoder,
     WeightedNaiveBayes,
 )
 from laconic.convex import ConvexRiskRegressor, PairwiseRanker
@@ -169,10 +170,14 @@ def of_width(model: Any) -> bool:
 
 
 def names_columns(model: Any) -> bool:
-    """Whether naming one of K columns costs ln K: a weighted naive Bayes, alone or inside."""
+    """Whether naming one of K columns costs ln K, as MODL's prior has it.
+
+    A weighted naive Bayes, alone or inside, and what is cut by an encoder.
+    """
     asked = model.get_params(deep=False)
     parts = [model, *asked.values(), *(asked.get("estimators") or [])]
-    inside = any(isinstance(part, WeightedNaiveBayes) for part in parts)
+    own = WeightedNaiveBayes, ModlEncoder
+    inside = any(isinstance(part, own) for part in parts) or "modl" in (asked.get("cutting") or "")
     return inside or "bayes" in (asked.get("candidates") or ())
 
 
@@ -304,7 +309,7 @@ def _related(model: Any, table: SmallTable, said_by: Any, said: np.ndarray, rela
     scale = 1.0 if is_classifier(fitted) else max(largest, 1e-300)
     apart = np.abs(again - said[rows]).max(initial=0.0) / scale
     if apart <= SAME or short:
-        if relation < 2 and not short:
+        if relation < 2 and not short and not _loose(model, table):
             _check_bounds(said_by, fitted)
         return "holds"
     if _loose(model, table):
