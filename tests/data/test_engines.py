@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -347,6 +348,21 @@ def test_a_dead_scheduler_is_a_clear_error(folder):
 def test_only_a_client_or_an_address_is_a_cluster():
     with pytest.raises(TypeError, match=r"dask\.distributed\.Client or the address"):
         Cluster.of(3)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_workers_reuse_the_pages_of_arrays(cluster):
+    import resource
+
+    def faults(run):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(20):
+            np.ones(500_000)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    with distributed.Client(cluster) as client:
+        found = list(Cluster(client).over(5, faults))
+    assert found[-1] < 1_000  # 20,000 as the nanny of dask leaves it
 
 
 def test_workers_forget_a_scan_that_is_closed(cluster, folder):

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -142,14 +142,13 @@ def report(
     from laconic.job.table import named_classes
 
     loaded, text = load(model), TextFormat(separator, encoding)
-    y: Any
-    if scan or names_many(data):
+    if not scan and not names_many(data):
+        X, y = rows_for(loaded, data, target, text)
+    else:
         with progress():
             X, y, n_rows = drawn_rows_for(loaded, data, target, text)
-        if len(y) < n_rows:
-            console().print(f"reporting on {len(y):,} of {n_rows:,} rows", markup=False)
-    else:
-        X, y = rows_for(loaded, data, target, text)
+        if X.n_rows < n_rows:
+            console().print(f"reporting on {X.n_rows:,} of {n_rows:,} rows", markup=False)
     made = laconic.report(
         loaded, X, y, language=read_language(language), cases=cases, currency=currency
     )

@@ -6,11 +6,17 @@ worker that is lost takes nothing with it but time: its runs are read again by t
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+from uuid import uuid4
 
 from laconic.data.scan.block_cache import forget
 
@@ -22,6 +28,37 @@ WORKERLESS = 60.0
 """Seconds that a fit waits for a worker when all of them are gone, or for the sums of a run."""
 MOST_FORGOTTEN = 5
 """Times that a run is sent again after the scheduler forgot it."""
+
+
+REUSED_BYTES = 2**25
+"""Arrays up to this size keep their pages on a worker: the most that glibc grows to by itself."""
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+
+
+@cache
+def reuse_pages() -> None:
+    """Let the C library of a worker reuse the pages of arrays, as it does in other processes.
+
+    The nanny of dask sets MALLOC_TRIM_THRESHOLD_, and with any such setting glibc no longer adapts
+    the size from which on memory is asked of the system anew and zeroed, page by page: an additive
+    fit of 1,000,000 rows took 12.9 CPU seconds instead of 7.9.
+    """
+    if sys.platform == "linux" and "MALLOC_TRIM_THRESHOLD_" in os.environ:
+        with suppress(AttributeError, OSError):  # another C library than glibc
+            library = ctypes.CDLL(None)
+            library.mallopt(_M_MMAP_THRESHOLD, REUSED_BYTES)
+            library.mallopt(_M_TRIM_THRESHOLD, 2 * REUSED_BYTES)
+
+
+@dataclass(frozen=True)
+class OnWorker:
+    """A task as a worker does it."""
+
+    task: Callable[[int], Any]
+
+    def __call__(self, run: int) -> Any:
+        reuse_pages()
+        return self.task(run)
 
 
 class ClusterLostError(ConnectionError):
@@ -75,6 +112,7 @@ class Cluster:
 
     def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]:
         waiting: deque[_Sent] = deque()
+        task = OnWorker(task)
         try:
             workers = self._alive()
             ahead = AHEAD * max(1, sum(workers.values()))
@@ -102,8 +140,14 @@ class Cluster:
         if self.owner.get(run) not in workers:
             self.owner[run] = workers[run % len(workers)]
         try:
+            # a key of our own: dask would print the task, arrays and all, to name it
             return self.client.submit(
-                task, run, workers=[self.owner[run]], allow_other_workers=True, pure=False
+                task,
+                run,
+                key=f"laconic-run-{run}-{uuid4().hex}",
+                workers=[self.owner[run]],
+                allow_other_workers=True,
+                pure=False,
             )
         except Exception as error:
             if self.client.status != "running":
