@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -167,7 +167,9 @@ class ConvexRisk(TableReader):
         n_given: int,
     ) -> list[Solution]:  # fmt: skip
         """Solve each target's problem and keep the multipliers, named as SVC names them."""
-        problem = KernelProblem.of(self, table, weight, kept, n_given)
+        centre = self._centre(table)
+        moved = table if centre is None else table - centre
+        problem = KernelProblem.of(self, moved, weight, kept, n_given)
         # one sweep of pair steps is cheaper than one Newton iteration
         found = fit_rows(self, problem, loss, targets, weight, max_iter=10 * self.max_iter)
         used = np.any([fit.slopes != 0 for fit in found.fits], axis=0) | found.expanded
@@ -175,7 +177,7 @@ class ConvexRisk(TableReader):
         self.gamma_ = kernel.gamma
         self.solver_ = found.fits[0].solver
         self.support_ = kept[used]
-        self.support_vectors_ = found.vectors(used)
+        self.support_vectors_ = found.vectors(used) if centre is None else table[used]
         self.dual_coef_ = found.multipliers()[:, used]
         self._columns = kept[found.basis()] if self._is_pairwise else None
         self._expansion = (kernel, vectors, coef)
@@ -183,7 +185,23 @@ class ConvexRisk(TableReader):
         if self.kernel == "linear":
             points = np.asarray(coef @ vectors)
             self.coef_ = points if is_classifier(self) else points[0]
-        return [fit.solution.warn_if_short(type(self).__name__, _REMEDY) for fit in found.fits]
+        solved = [fit.solution.warn_if_short(type(self).__name__, _REMEDY) for fit in found.fits]
+        if centre is None:
+            return solved
+        shifts = np.asarray(coef @ (vectors @ centre))
+        return [
+            replace(one, point=np.append(one.point[:-1], one.point[-1] - shift))
+            for one, shift in zip(solved, shifts, strict=True)
+        ]
+
+    def _centre(self, table: Any) -> Floats | None:
+        """What is taken from columns before their inner products: far from zero these would round
+        away what tells the rows apart. The intercept, which costs nothing, takes it up."""
+        if self.kernel != "linear" or not self.fit_intercept or not isinstance(table, np.ndarray):
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = table.mean(axis=0)
+        return centre if np.isfinite(centre).all() else None
 
     def _forget_kernel(self) -> None:
         for name in (
