@@ -66,9 +66,10 @@ def pages_of(long: Outcome, race: Race, tolerance: float) -> list[Outcome]:
     for limit in limits:
         raw, strayed = np.full_like(long.proba, np.nan), np.full(len(judge.y), np.nan)
         sizes = [fold.fill(limit, raw, strayed) for fold in folds]
-        seen = np.isfinite(strayed)
-        far = np.average(strayed[seen], weights=judge.weight[seen]) > tolerance * entropy(shares)
-        if far and pages:
+        seen = np.isfinite(raw[:, 0])
+        mean = float(np.average(strayed[seen], weights=judge.weight[seen]))
+        # a page that says no number, of cells beyond all others, is far as well
+        if pages and not mean <= tolerance * entropy(shares):
             break
         pages.append(judge.price(_page(long, limit, raw, sizes, longest)))
     return pages
@@ -79,7 +80,7 @@ class _FoldPage:
     """The long form of one fold on its way to shorter ones, and the rows that it has not seen."""
 
     path: Shortening
-    rows: Table
+    table: Table
     test: Ints
     known: Ints
     said: Floats
@@ -88,14 +89,14 @@ class _FoldPage:
     def of(cls, form: AdditiveScore, race: Race, train: Ints, test: Ints) -> _FoldPage:
         # a class may be absent from the training rows of a fold
         known = np.searchsorted(race.rows.classes, np.asarray(form.classes))
-        rows = race.rows.training.table[test]
-        said = log_probabilities_of(form.score(rows))
-        return cls(Shortening(form, *race.lesson(train).rows_for(form)), rows, test, known, said)
+        table = race.rows.training.table
+        said = log_probabilities_of(form.score(table[test]))
+        return cls(Shortening(form, *race.lesson(train).rows_for(form)), table, test, known, said)
 
     def fill(self, limit: float, raw: Floats, strayed: Floats) -> float:
         """Write what the page says of its rows, and how far it strays; return its size."""
         form = self.path.to(limit)
-        scores = form.score(self.rows)
+        scores = form.score(self.table[self.test])  # no second copy of the table stays
         raw[self.test] = 0.0
         raw[np.ix_(self.test, self.known)] = probabilities(scores, form.link)
         gap = self.said - log_probabilities_of(scores)
