@@ -29,7 +29,7 @@ from laconic.data.tables import chunks
 from laconic.data.tables.text import UnreadableFileError
 from laconic.minimax import MinimaxPriorClassifier
 from laconic.votes import LPBoostClassifier, MinCqClassifier, StumpVoters
-from scan_rows import COSTS, NUMBERS
+from scan_rows import COSTS, NUMBERS, payments
 
 
 @pytest.mark.parametrize("weight", [None, "w"])
@@ -410,3 +410,14 @@ def test_a_long_row_group_that_is_damaged_is_told(tmp_path, monkeypatch):
     place.write_bytes(held)
     with pytest.raises(UnreadableFileError, match="cannot be read"):
         list(chunks.read_chunks(place, chunk_rows=300))
+
+
+def test_passes_are_counted_on_through_scans_of_the_same_rows():
+    rows = scan(payments(2_000), "label", block_rows=100)
+    told = []
+    rows.on_run = lambda number, done, runs: told.append(number)
+    read = rows.read_by(rows.look())
+    rest, _ = read.hold_out(0.25)
+    assert rest.n_rows < 2_000  # the survey
+    assert sorted(set(told)) == [1, 2, 3]
+    assert rest.n_passes == 3

@@ -179,16 +179,19 @@ class Scan:
             time=time,
             token=uuid.uuid4().hex,
         )
-        other = Scan(plan, self._engine)
-        other.on_run = self.on_run
-        return other
+        return self._again(plan)
 
     def grouped(self, name: str) -> Scan:
         """The same rows, those with the same entry of a column together; it is no feature."""
         features = tuple(column for column in self.columns if column != name)
-        plan = replace(self._plan, group=name, features=features, token=uuid.uuid4().hex)
+        return self._again(
+            replace(self._plan, group=name, features=features, token=uuid.uuid4().hex)
+        )
+
+    def _again(self, plan: Plan) -> Scan:
+        """A scan by another plan, which goes on telling and counting the passes."""
         other = Scan(plan, self._engine)
-        other.on_run = self.on_run
+        other.on_run, other.n_passes = self.on_run, self.n_passes
         return other
 
     @property
@@ -276,9 +279,7 @@ class Scan:
         parts = list(self._over(HeldRun(self._plan, held, tuple(names))))
         out = replace(held, after=0.0)
         plan = replace(self._plan, held=out, token=uuid.uuid4().hex)
-        rest = Scan(plan, self._engine)
-        rest.on_run = self.on_run
-        return rest, nw.concat(
+        return self._again(plan), nw.concat(
             [nw.from_native(part, eager_only=True) for part in parts]
         ).to_native()
 
