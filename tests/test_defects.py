@@ -191,3 +191,12 @@ def test_a_row_exactly_between_two_classes_has_the_first_in_any_order():
         rows = list(rows)
         model = laconic.ConvexRiskClassifier("hinge").fit(X[rows], y[rows])
         np.testing.assert_array_equal(model.predict(X), y)
+
+
+def test_a_class_of_one_row_that_no_fold_learns_from_is_told():
+    """It ended in "zero-size array to reduction operation maximum which has no identity"."""
+    X = np.array([[1.0]] * 22 + [[0.0]] * 3)
+    y = np.arange(25) == 0
+    model = laconic.LaconicClassifier(candidates=["logistic", "bayes"], cv=2, random_state=0)
+    with pytest.raises(ValueError, match="No fold has both classes"):
+        model.fit(X, y)

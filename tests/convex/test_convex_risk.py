@@ -503,3 +503,24 @@ def test_what_has_no_probabilities_or_no_coefficients_says_so(tmp_path):
     np.testing.assert_allclose(
         load(tmp_path / "model.json").predict_proba(X), bent.predict_proba(X), atol=1e-12
     )
+
+
+def test_of_many_best_intercepts_the_middle_is_taken():
+    """Columns that say nothing of two equal classes: any intercept from -1 to 1 costs the same."""
+    model = ConvexRiskClassifier("hinge").fit([[1.0], [-1.0], [1.0], [-1.0]], [0, 0, 1, 1])
+    assert model.intercept_ == pytest.approx(0.0, abs=1e-9)
+
+
+def test_where_the_engine_leaves_all_numbers_our_own_solver_goes_on_at_once(monkeypatch):
+    runs = []
+
+    def beyond(engine, *rest):
+        engine.n_iter_ = 1
+        runs.append(engine)
+        return np.full((3, 3), np.nan)
+
+    monkeypatch.setattr("laconic.convex.solver._run", beyond)
+    X, y = np.eye(3)[:, :2], np.arange(3)
+    found = solve_joint_logistic(X, y, np.ones(3), C=1.0)
+    assert len(runs) == 1
+    assert found.gap <= 1e-6 * found.value

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from laconic._typing import Floats, Ints
 from laconic.choose.comparison import Judge
-from laconic.choose.page.pages import PageChoice
+from laconic.choose.page.pages import NO_FOLD, PageChoice
 from laconic.choose.tuning import DRAWS, WIDER
 from laconic.decide.intervals import design_effect, paid_difference_interval, paid_interval
 
@@ -91,6 +91,8 @@ def reported(
     n_pages = len(choice.pages)
     columns = np.column_stack([choice.losses, choice.costs, committee])
     places = np.flatnonzero(np.isfinite(columns).all(axis=1))
+    if not len(places):
+        raise ValueError(NO_FOLD)
     labels = np.arange(len(columns)) if groups is None else groups
     unit = np.unique(labels[places], return_inverse=True)[1]
     draws = _Draws(choice.judge, columns[places], places, unit)

@@ -294,9 +294,7 @@ class ConvexRiskClassifier(ConvexRisk, TableClassifier):
         """The class with the largest score; of equal ones the first."""
         scores = self.decision_function(X)
         # a hinge puts rows exactly between two classes, and says -1 of all that it cannot tell
-        apart = 0.0
-        if not hasattr(self, "predict_proba"):
-            apart = float(np.clip(np.sqrt(2.0 * np.max(self.duality_gap_)), *EQUAL_SCORES))
+        apart = 0.0 if hasattr(self, "predict_proba") else EQUAL_SCORES
         if scores.ndim == 1:
             return np.asarray(self.classes_[(scores > apart).astype(int)])
         if apart:

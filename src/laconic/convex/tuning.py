@@ -69,6 +69,6 @@ BAND_SHRINKS = 5.0
 SERIES_DEGREE = 17
 """Degree of log(1 + z) on [0, 1]: thirteen digits (tests/convex/test_ranking.py)."""
 
-EQUAL_SCORES = 1e-6, 1e-3
-"""Scores of a hinge that differ by less are equal: a gap g leaves |w - w*| <= sqrt(2 g), and scores
-are known to that; not less than the first and not more than the second. By convention."""
+EQUAL_SCORES = 1e-5
+"""Scores of a hinge that differ by less are equal: a gap of 1e-11, the usual one, leaves
+|w - w*| <= 5e-6. A width that follows the gap would follow the order of rows. By convention."""

@@ -31,6 +31,11 @@ from laconic.choose.tuning import PATH
 from laconic.core.forms import AdditiveScore, probabilities
 from laconic.data.tables.columns import Table
 
+NO_FOLD = (
+    "No fold has both classes to learn from, so that no cost can be told; give more rows of the "
+    "rarest class."
+)
+
 
 def formed(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Complete outcomes whose form can be averaged with others and shortened."""
@@ -55,6 +60,8 @@ def pages_of(long: Outcome, race: Race, tolerance: float) -> list[Outcome]:
     They end where the next one would stray by more than ``tolerance`` times the entropy of the
     classes; the longest is always there.
     """
+    if not long.forms:
+        raise ValueError(NO_FOLD)
     longest = max(form_size(form) for form in long.forms.values())
     limits = [max(1.0, np.floor(share * race.max_size)) for share in PATH]
     # of the lengths that change nothing, the shortest stands for all
