@@ -234,7 +234,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_of(
         "data/tables/files", "tests/data/test_csv_dialects.py",
-        ("if 3 * held > memory_left():", "if False:"),
+        ("if 2 * held > memory_left():", "if False:"),
     ),
     *_of(
         "data/reading/dates", "src/laconic/data/reading/dates.py",

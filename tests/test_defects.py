@@ -200,3 +200,13 @@ def test_a_class_of_one_row_that_no_fold_learns_from_is_told():
     model = laconic.LaconicClassifier(candidates=["logistic", "bayes"], cv=2, random_state=0)
     with pytest.raises(ValueError, match="No fold has both classes"):
         model.fit(X, y)
+
+
+def test_a_column_of_tiny_cells_is_no_constant():
+    """Its variance was zero, and the one axis that was left followed the order of columns."""
+    X = np.array([[-1.35e-215, 1.0], [2.47e-215, 1.0], [0.5e-215, 1.0]])
+    model = PrincipalMap().fit(X)
+    np.testing.assert_allclose(np.abs(model.axes_[0]), [1.0, 0.0])
+    np.testing.assert_allclose(
+        PrincipalMap().fit(X[:, ::-1]).transform(X[:, ::-1]), model.transform(X)
+    )

@@ -220,7 +220,7 @@ def test_a_table_beyond_the_memory_is_told_before_polars_ends_the_process(tmp_pa
     assert files.memory_left() > 0
     monkeypatch.setattr(files, "memory_left", lambda: 1e6)
     assert len(read_frame(path)) == 4_000
-    monkeypatch.setattr(files, "memory_left", lambda: 1e4)
+    monkeypatch.setattr(files, "memory_left", lambda: 1e5)  # 16 bytes stand for each of 8,000 texts
     with pytest.raises(MemoryError):
         read_frame(path)
 

@@ -101,9 +101,11 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
         if n < 2:
             raise ValueError(f"PrincipalMap needs at least two rows, got n_samples = {n}.")
         self.mean_: Floats = table.mean(axis=0)
-        spread = table.std(axis=0)
+        # in units of the largest cell: the squares of 1e-215 are zero
+        size = np.abs(table).max(axis=0)
+        spread = (table / np.where(size > 0.0, size, 1.0)).std(axis=0) * size
         # a constant column may show a rounding-sized deviation
-        constant = spread <= 1e-14 * np.abs(table).max(axis=0)
+        constant = spread <= 1e-14 * size
         self.scale_: Floats = np.where(constant | (not self.standardize), 1.0, spread)
         centred = (table - self.mean_) / self.scale_
         centred[:, constant] = 0.0
