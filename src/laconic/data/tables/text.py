@@ -8,6 +8,7 @@ import gzip
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -224,7 +225,7 @@ def header_of(rows: Iterator[list[str]], name: str) -> list[str]:
         raise UnreadableFileError(
             f"{name} begins with numbers; the first line must name the columns."
         )
-    repeated = {own for own in names if names.count(own) > 1}
+    repeated = {own for own, times in Counter(names).items() if times > 1}
     if repeated:
         raise UnreadableFileError(
             f"{name} names column {shown(min(repeated))} more than once; rename one."
