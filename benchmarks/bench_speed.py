@@ -71,7 +71,7 @@ def dense() -> None:
             lambda: peer.fit(X, y),
             "newton-cholesky",
             "6",
-            5,
+            3,
         )
 
 
@@ -93,7 +93,7 @@ def liblinear_at(X: Any, y: Any, gap: float) -> tuple[LogisticRegression, float]
         size = (model.coef_**2).sum() + (model.intercept_**2).sum()
         return model, float(np.logaddexp(0, -score).sum() + 0.5 * size)
 
-    best = fitted(1e-10)[1]
+    best = fitted(1e-9)[1]
     for tol in 10.0 ** -np.arange(1, 9):
         model, value = fitted(float(tol))
         if value <= best * (1 + gap):
