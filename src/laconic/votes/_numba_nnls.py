@@ -163,9 +163,10 @@ def _settle(work: Work, box: Box, k: int) -> tuple[int, int, float]:
             j = order[p]
             goal = w[j] + d[p]
             low, high = _room(lower[j], upper[j], penalty, side[j])
-            if goal < low:
+            # rounding may have put a weight past its bound that has no more way to go
+            if goal < low and d[p] < 0.0:
                 step = min(step, (low - w[j]) / d[p])
-            elif goal > high:
+            elif goal > high and d[p] > 0.0:
                 step = min(step, (high - w[j]) / d[p])
         # a weight that rounding has put past its bound would ask for a step back
         step = max(step, 0.0)
@@ -182,7 +183,7 @@ def _settle(work: Work, box: Box, k: int) -> tuple[int, int, float]:
             low, high = _room(lower[j], upper[j], penalty, side[j])
             goal = w[j] + d[p]
             bound = low if d[p] < 0.0 else high
-            leaves = goal < low or goal > high
+            leaves = (goal < low and d[p] < 0.0) or (goal > high and d[p] > 0.0)
             if leaves and (bound - w[j]) / d[p] <= step * (1.0 + 1e-12):
                 _release(j, bound, w, side, free)
                 _remove(R, u, order, k, p)
