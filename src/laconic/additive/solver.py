@@ -215,10 +215,14 @@ class Preconditioner(NamedTuple):
         return cls(joint, factors, total[:, None] + penalty)
 
 
-def _few_carry_most(curves: Floats) -> bool:
-    """Whether fewer rows than tuning.CARRIERS hold the curvature: 1 / sum of squared shares."""
-    rows = curves.sum(axis=0)
-    return bool(rows.sum() ** 2 < tuning.CARRIERS * (rows**2).sum())
+def _few_carry_most(weight: Floats) -> bool:
+    """Whether some rows weigh so much more than most that these hardly count.
+
+    Judged by weights that no repetition of rows could stand for: a row of weight two and two equal
+    rows take the same steps.
+    """
+    counted = weight[weight > 0.0]
+    return bool(len(counted)) and bool(counted.max() > tuning.HEAVY_ROW * np.median(counted))
 
 
 def _joint_curvature(terms: TermSet, model: QuadraticModel, work: Ints, joint: Ints) -> Floats:
@@ -435,7 +439,7 @@ class Descent:
         terms = self.problem.terms
         penalty = self.problem.diagonal + self.shift[terms.owner]
         if self.preconditioner is None:
-            uneven = self.problem.kinked or _few_carry_most(model.curves)
+            uneven = self.problem.kinked or _few_carry_most(self.problem.weight)
             self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
         stop = self.exact_tol if exactly else tuning.STEP_TOL_LOOSELY
         state = State(g, self.shift, b)
