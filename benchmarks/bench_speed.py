@@ -58,6 +58,11 @@ def race(
     )
 
 
+def race_fits(task: str, model: Any, peer: Any, X: Any, y: Any, name: str, goal: str) -> None:
+    """One line for two estimators on the same rows."""
+    race(task, lambda: model.fit(X, y), lambda: peer.fit(X, y), name, goal, 3)
+
+
 def dense() -> None:
     from benchmarks.bench_gray_zone import rows
 
@@ -65,14 +70,8 @@ def dense() -> None:
     peer = LogisticRegression(solver="newton-cholesky", tol=1e-6)
     for zone in ((0.0, 1.0), (0.029, 0.241), (0.048, 0.158), (0.078, 0.1)):
         model = laconic.GrayZoneLogisticRegression(zone)
-        race(
-            f"gray zone {zone}, {len(X):,} x {X.shape[1]}",
-            lambda model=model: model.fit(X, y),
-            lambda: peer.fit(X, y),
-            "newton-cholesky",
-            "6",
-            3,
-        )
+        task = f"gray zone {zone}, {len(X):,} x {X.shape[1]}"
+        race_fits(task, model, peer, X, y, "newton-cholesky", "6")
 
 
 def wide_rows(n: int = 20_000, d: int = 100_000, filled: int = 30) -> tuple[Any, Any]:
@@ -107,14 +106,8 @@ def wide() -> None:
         peer, reached = liblinear_at(X, y, gap)
         for zone in ((0.0, 1.0), (0.2, 0.5), (0.25, 0.4)):
             model = laconic.GrayZoneLogisticRegression(zone, tol=gap)
-            race(
-                f"CSR 20,000 x 100,000, zone {zone}, gap {gap:.0e}",
-                lambda model=model: model.fit(X, y),
-                lambda peer=peer: peer.fit(X, y),
-                f"liblinear, {reached:.0e} above its least",
-                "1",
-                3,
-            )
+            task = f"CSR 20,000 x 100,000, zone {zone}, gap {gap:.0e}"
+            race_fits(task, model, peer, X, y, f"liblinear, {reached:.0e} above its least", "1")
 
 
 def separable() -> None:
@@ -126,14 +119,8 @@ def separable() -> None:
     for C in (1.0, 1e3):
         peer = LogisticRegression(solver="newton-cholesky", C=C, tol=1e-6)
         model = laconic.GrayZoneLogisticRegression((0.05, 0.2), C=C)
-        race(
-            f"4,000 separable one-hot rows, 400 columns, zone (0.05, 0.2), C = {C:g}",
-            lambda model=model: model.fit(X, y),
-            lambda peer=peer: peer.fit(X, y),
-            "newton-cholesky",
-            "1",
-            3,
-        )
+        task = f"4,000 separable one-hot rows, 400 columns, zone (0.05, 0.2), C = {C:g}"
+        race_fits(task, model, peer, X, y, "newton-cholesky", "1")
 
 
 def kernel() -> None:
@@ -146,14 +133,8 @@ def kernel() -> None:
         cut = float(np.mean(zone))
         peer = SVC(gamma=2.0, class_weight={0: 2 * cut, 1: 2 * (1 - cut)}, cache_size=500)
         model = laconic.GrayZoneKernelClassifier(gamma=2.0, zone=zone)
-        race(
-            f"kernel on the plane, 2,000 rows, zone {zone}",
-            lambda model=model: model.fit(X, y),
-            lambda peer=peer: peer.fit(X, y),
-            "SVC, tol 1e-3",
-            "1",
-            3,
-        )
+        task = f"kernel on the plane, 2,000 rows, zone {zone}"
+        race_fits(task, model, peer, X, y, "SVC, tol 1e-3", "1")
 
 
 def joint() -> None:
