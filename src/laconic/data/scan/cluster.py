@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from uuid import uuid4
 
@@ -52,13 +52,33 @@ def reuse_pages() -> None:
 
 @dataclass(frozen=True)
 class OnWorker:
-    """A task as a worker does it."""
+    """The task of a pass as it travels: pickled once, not once a run, and read once a worker."""
 
-    task: Callable[[int], Any]
+    token: str
+    pickled: bytes
+    __name__ = "laconic_run"
+    """dask writes the name of every task to its log, and prints what has none, arrays and all."""
+
+    @staticmethod
+    def of(task: Callable[[int], Any]) -> OnWorker:
+        from distributed.protocol.pickle import dumps
+
+        return OnWorker(uuid4().hex, dumps(task))  # type: ignore[no-untyped-call]
 
     def __call__(self, run: int) -> Any:
         reuse_pages()
-        return self.task(run)
+        return _task_read(self)(run)
+
+    def __hash__(self) -> int:
+        return hash(self.token)
+
+
+@lru_cache(maxsize=4)  # threads of one worker may be in the passes of several fits
+def _task_read(travelled: OnWorker) -> Callable[[int], Any]:
+    from distributed.protocol.pickle import loads
+
+    task: Callable[[int], Any] = loads(travelled.pickled)  # type: ignore[no-untyped-call]
+    return task
 
 
 class ClusterLostError(ConnectionError):
@@ -112,16 +132,16 @@ class Cluster:
 
     def over(self, n_runs: int, task: Callable[[int], Any]) -> Iterator[Any]:
         waiting: deque[_Sent] = deque()
-        task = OnWorker(task)
+        travelling = OnWorker.of(task)
         try:
             workers = self._alive()
             ahead = AHEAD * max(1, sum(workers.values()))
             for run in range(n_runs):
-                waiting.append(_Sent(run, self._submit(task, run, sorted(workers))))
+                waiting.append(_Sent(run, self._submit(travelling, run, sorted(workers))))
                 if len(waiting) >= ahead:
-                    yield self._next(waiting, task)
+                    yield self._next(waiting, travelling)
             while waiting:
-                yield self._next(waiting, task)
+                yield self._next(waiting, travelling)
         finally:
             # an error, or a caller who stops half-way: nothing is left running
             for sent in waiting:
@@ -136,11 +156,10 @@ class Cluster:
         except Exception as error:
             raise self._lost() from error
 
-    def _submit(self, task: Callable[[int], Any], run: int, workers: list[str]) -> Any:
+    def _submit(self, task: OnWorker, run: int, workers: list[str]) -> Any:
         if self.owner.get(run) not in workers:
             self.owner[run] = workers[run % len(workers)]
         try:
-            # a key of our own: dask would print the task, arrays and all, to name it
             return self.client.submit(
                 task,
                 run,
@@ -154,7 +173,7 @@ class Cluster:
                 raise self._lost() from error
             raise
 
-    def _next(self, waiting: deque[_Sent], task: Callable[[int], Any]) -> Any:
+    def _next(self, waiting: deque[_Sent], task: OnWorker) -> Any:
         """The result of the run that is waited for first."""
         from distributed import KilledWorker
 
@@ -189,7 +208,7 @@ class Cluster:
                     "probably out of memory; give them more, or lower cache_bytes."
                 ) from error
 
-    def _mend(self, waiting: deque[_Sent], task: Callable[[int], Any]) -> bool:
+    def _mend(self, waiting: deque[_Sent], task: OnWorker) -> bool:
         """Send again the runs of workers that are gone; False when there is none to send to.
 
         The scheduler forgets a run that was meant for a lost worker if no other was there at that
