@@ -3,10 +3,10 @@
 Words after a colon are the benchmark's own, as on the line of ``python -m benchmarks.bench_votes``;
 ``laconic.papers.votes:stumps:5:20`` and the like run another module that prints tables.
 ``--quick`` runs ``QUICK`` instead of everything, which takes many hours. Tables are printed as
-Markdown and written to ``benchmarks/last.json``. A ratio to a peer more than 30 % below the stored
-one is named at the end, and the run fails. ``--store`` puts the tables into
-``benchmarks/results.json`` as soon as a benchmark has printed them; the guides show what is there
-(:mod:`benchmarks.stored`).
+Markdown; what was printed is written to ``benchmarks/last``. A ratio to a peer more than 30 % below
+the stored one is named at the end, and the run fails. ``--store`` puts the text of ``votes:solve``
+into ``benchmarks/printed/votes/solve.json`` as soon as it is printed, and that of ``minimax``
+into ``minimax/all.json``; the guides show what is there (:mod:`benchmarks.stored`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
 from benchmarks import stored  # noqa: E402
-from laconic.papers.engine import versions  # noqa: E402
 
-LAST = Path(__file__).with_name("last.json")
+LAST = Path(__file__).with_name("last")
 QUICK = (
     "convex_risk:--quick", "gray_zone:dense", "gray_zone_kernel:2000", "minimax",
     "modl:--only:growth", "naive_bayes:times:3e5", "rules", "startup", "votes:solve", "votes:lp",
@@ -45,15 +44,22 @@ class Both(io.StringIO):
         return super().write(text)
 
 
-def entries(name: str, printed: str, packages: dict[str, str]) -> stored.Store:
-    """What is stored of a benchmark; ``packages`` are versions, and the commit."""
-    stamp = {
-        "command": f"python -m benchmarks {name}",
-        "commit": packages["commit"],
-        "versions": {own: number for own, number in packages.items() if own != "commit"},
-    }
-    tables = stored.tables_printed(printed)
-    return {f"{name}/{k}": {**stamp, "table": own} for k, own in enumerate(tables, 1)}
+def name_of(words: str) -> str:
+    """The name under which a run is stored.
+
+    >>> name_of("votes:solve"), name_of("modl:--only:growth"), name_of("minimax")
+    ('votes/solve', 'modl/only-growth', 'minimax/all')
+    """
+    own, *given = words.split(":")
+    return f"{own}/{'-'.join(word.lstrip('-') for word in given) or 'all'}"
+
+
+def slower(new: stored.Run, old: stored.Run | None) -> list[str]:
+    """Ratios of a run that fell by more than 30 % since the stored one."""
+    if old is None:
+        return []
+    pairs = zip(old.tables, new.tables, strict=False)
+    return [sentence for before, now in pairs for sentence in stored.regressions(before, now)]
 
 
 def main(words: list[str]) -> None:
@@ -70,30 +76,23 @@ def main(words: list[str]) -> None:
     unknown = [own for own in asked if "." not in own and own not in found]
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(found)}")
-    packages = versions()  # before the first table that is stored makes the tree another one
-    last: stored.Store = {}
-    slower: list[str] = []
-    for name in names or found:
-        print(f"\n# {name}\n", flush=True)
-        own, *given = name.split(":")
+    commit = stored.commit_of_sources()
+    fallen: list[str] = []
+    for words_of_one in names or found:
+        print(f"\n# {words_of_one}\n", flush=True)
+        own, *given = words_of_one.split(":")
         sys.argv = [own, *given]
         with redirect_stdout(Both()) as screen:
             module = own if "." in own else f"benchmarks.bench_{own}"
             runpy.run_module(module, run_name="__main__")
-        new = entries(name, screen.getvalue(), packages)
-        last |= new
-        stored.write(last, LAST)
-        store = stored.read()
-        slower += [
-            f"{key}: {sentence}"
-            for key, entry in new.items()
-            if key in store
-            for sentence in stored.regressions(store[key]["table"], entry["table"])
-        ]
+        name = name_of(words_of_one)
+        new = stored.run_of(f"python -m benchmarks {words_of_one}", screen.getvalue(), commit)
+        stored.write(name, new, LAST)
+        fallen += [f"{name}: {sentence}" for sentence in slower(new, stored.read().get(name))]
         if "--store" in words:
-            stored.write(store | new)
-    if slower:
-        sys.exit("\nmore than 30 % below the stored ratio:\n" + "\n".join(slower))
+            stored.write(name, new)
+    if fallen:
+        sys.exit("\nmore than 30 % below the stored ratio:\n" + "\n".join(fallen))
 
 
 if __name__ == "__main__":

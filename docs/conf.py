@@ -74,26 +74,26 @@ def _place(name: str) -> str:
 
 
 def _write_runs(app: Any) -> None:
-    """The page of all stored runs: command, commit, versions, guide."""
+    """The page of all stored runs: command, commit, versions, and the whole text."""
     lines = [
         "# Where the numbers come from",
         "",
-        "Every measured number of the guides carries the name of its run. A commit is that of the "
-        "run; where no versions stand beside it the numbers were put into the guide by hand, and "
-        "it is the commit that put them there: later code may print others. "
-        "`benchmarks/results.json` holds all of them, `make bench` prints them again.",
+        "Every measured number of the guides carries the name of its run, and stands in what that "
+        "run printed: here is the whole text. A commit is the last one that changed the library "
+        "before the run. `benchmarks/printed` holds the texts, `make bench` prints them again.",
         "",
-        "| run | command | commit | versions |",
-        "|---|---|---|---|",
     ]
     for name, own in sorted(stored.read().items()):
-        versions = ", ".join(f"{k} {v}" for k, v in own.get("versions", {}).items())
-        cells = (f'<span id="{_place(name)}">{name}</span>', f"`{own['command']}`",
-                 own.get("commit", "not noted"), versions)  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
+        versions = ", ".join(f"{k} {v}" for k, v in own.versions.items())
+        text = escape("\n".join(own.printed)).replace("\n", "&#10;")  # no blank line ends the HTML
+        lines += [
+            f'<details id="{_place(name)}"><summary>{name}: <code>{escape(own.command)}</code>, '
+            f"{own.commit}, {own.date}</summary><p>{versions}</p><pre>{text}</pre></details>",
+            "",
+        ]
     page = DOCS / "generated" / "runs.md"
     page.parent.mkdir(exist_ok=True)
-    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page.write_text("\n".join(lines), encoding="utf-8")
 
 
 def _link_runs(app: Any, name: str, source: list[str]) -> None:
@@ -101,10 +101,13 @@ def _link_runs(app: Any, name: str, source: list[str]) -> None:
     runs = stored.read()
 
     def link(mark: re.Match[str]) -> str:
-        own = runs.get(mark["name"], {})
-        said = escape(f"{own.get('command', '')} ({own.get('commit', 'commit not noted')})")
-        where = f"generated/runs.html#{_place(mark['name'])}"
-        return f'<div class="run"><a href="{where}" title="{said}">run</a></div>\n'
+        links = []
+        for name in re.split(r"\s*;\s*", mark["names"]):
+            own = runs.get(name)
+            said = escape(f"{own.command} ({own.commit}, {own.date})" if own else "not stored yet")
+            where = f"generated/runs.html#{_place(name)}"
+            links.append(f'<a href="{where}" title="{said}">run</a>')
+        return f'<div class="run">{" ".join(links)}</div>\n'
 
     source[0] = stored.MARK.sub(link, source[0])
 
