@@ -175,11 +175,11 @@ def run(name: str, words: list[str]) -> None:
     path = os.pathsep.join([here, os.environ["PATH"]])
     env = {"OMP_NUM_THREADS": "1", "COLUMNS": "100", **os.environ, "PATH": path}
     commit, text = commit_of_sources(), ""
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env=env) as process:
         assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            text += line
+        for line in process.stdout:  # bytes: as text, "\\r" would end a line
+            text += line.decode()
+            print(line.decode(), end="", flush=True)
     if process.returncode:
         sys.exit(f"{shlex.join(words)} ended with {process.returncode}; nothing is stored")
     write(name, run_of(shlex.join(words), text, commit))
