@@ -428,12 +428,16 @@ def test_rows_that_are_nearly_certain_keep_their_slopes_and_curvatures():
     np.testing.assert_allclose(out, (weight * p * others).astype(float), rtol=1e-12)
 
 
-def test_weights_over_many_decades_end_in_a_certificate():
+@pytest.mark.parametrize("half", [False, True])
+def test_weights_over_many_decades_end_in_a_certificate(half):
     """The factor was made as if every row weighed the same, and classes as if none were certain:
-    200 steps with a gap of 1e9 on table 11081 of the generated ones."""
+    200 steps with a gap of 1e9 on table 11081 of the generated ones; on 8281, where half of the
+    rows weigh 1e12, because the median is heavy too."""
     terms = yes_no_terms(60)
     draw = np.random.default_rng(0)
     y, weight = draw.integers(0, 3, 60), 10.0 ** draw.uniform(-12, 12, 60)
+    if half:
+        weight = np.where(draw.random(60) < 0.6, 1e12, 1.0)
     nothing = np.zeros(len(terms.terms))
     problem = AdditiveProblem(
         terms, y, weight, nothing, np.full(terms.n_coordinates, 1e-2), n_classes=3

@@ -216,13 +216,16 @@ class Preconditioner(NamedTuple):
 
 
 def _few_carry_most(weight: Floats) -> bool:
-    """Whether some rows weigh so much more than most that these hardly count.
+    """Whether some rows weigh so much more than others that these hardly count.
 
     Judged by weights that no repetition of rows could stand for: a row of weight two and two equal
     rows take the same steps.
     """
     counted = weight[weight > 0.0]
-    return bool(len(counted)) and bool(counted.max() > tuning.HEAVY_ROW * np.median(counted))
+    if not len(counted):
+        return False
+    light = np.quantile(counted, tuning.LIGHT_SHARE)
+    return bool(counted.max() > tuning.HEAVY_ROW * light)
 
 
 def _joint_curvature(terms: TermSet, model: QuadraticModel, work: Ints, joint: Ints) -> Floats:
@@ -292,6 +295,7 @@ class Descent:
         self.g = start.coordinates.copy()
         self.scores = start.scores.copy()
         self.shift = np.zeros(len(problem.group))
+        self.uneven = problem.kinked or _few_carry_most(problem.weight)
         self.value = self.state.loss(self.scores) + problem.penalty.value(self.g)
         self.preconditioner: Preconditioner | None = None
         self.theta: Floats | None = None
@@ -439,8 +443,7 @@ class Descent:
         terms = self.problem.terms
         penalty = self.problem.diagonal + self.shift[terms.owner]
         if self.preconditioner is None:
-            uneven = self.problem.kinked or _few_carry_most(self.problem.weight)
-            self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
+            self.preconditioner = Preconditioner.at(terms, model, work, penalty, self.uneven)
         stop = self.exact_tol if exactly else tuning.STEP_TOL_LOOSELY
         state = State(g, self.shift, b)
         conjugate_steps(model, work, self.preconditioner, penalty, state, n_steps, stop)
