@@ -1,16 +1,14 @@
 """Sparse additive model beside explainable boosting and boosted trees.
 
     python benchmarks/bench_additive.py quality [SET ...] [--seed N ...]
-        [--no-ebm] [--stored DIR ...]
+        [--no-ebm] [--resume FILE]
     python benchmarks/bench_additive.py credit
     python benchmarks/bench_additive.py rows [n ...]
     python benchmarks/bench_additive.py wide
 
-Every line is one run on one thread; CPU seconds, and their ratio to the peer in the same process.
-``--stored`` reads explainable boosting, which takes minutes for a fit, from earlier runs instead:
-files additive_SET_SEED_FOLD.pkl, pickled dicts with "cpu", "p" (probabilities of the test rows),
-"test" and "terms", measured on the same machine at another time. Several seeds are several draws of
-the rows, of which a set shows the mean; with ``--stored``, of those that are there.
+Every fit has one thread; CPU seconds, and their ratio to the peer in the same process. Several
+seeds are several draws of the rows, of which a set shows the mean. With ``--resume`` what a file
+holds is not fitted again (explainable boosting takes minutes for a fit), and what is, is added.
 """
 
 from __future__ import annotations
@@ -21,11 +19,13 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import argparse  # noqa: E402
-import pickle  # noqa: E402
+import json  # noqa: E402
 import resource  # noqa: E402
+import sys  # noqa: E402
 import time  # noqa: E402
 import warnings  # noqa: E402
 from collections.abc import Callable  # noqa: E402
+from itertools import product  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -121,69 +121,63 @@ def judged(make: Callable[[], Any], X: Any, y: np.ndarray) -> np.ndarray:
     return np.mean(rows, axis=0)
 
 
-def stored(folders: list[Path], name: str, X: Any, y: np.ndarray) -> np.ndarray | None:
-    """The same for explainable boosting fitted before; None unless every fold is there."""
-    rows = []
-    for k, (train, test) in enumerate(folds(X, y)):
-        places = [folder / f"additive_{name}_{SEED}_{k}.pkl" for folder in folders]
-        found = next((place for place in places if place.exists()), None)
-        if found is None:
-            return None
-        told = pickle.loads(found.read_bytes())
-        if not np.array_equal(told["test"], test):
-            raise ValueError(f"{found.name} was made on other rows; use the same seed and data.")
-        rows.append(figures(y, train, test, told["p"], told["terms"], told["cpu"]))
-    return np.mean(rows, axis=0)
+PEERS = {
+    "additive": SparseAdditiveClassifier, "explainable boosting": explainable,
+    "boosted trees": boosted,
+}  # fmt: skip
+Found = dict[tuple[str, int, str], np.ndarray]
 
 
-def drawn(name: str, seed: int, ebm: bool, folders: list[Path]) -> dict[str, np.ndarray]:
-    """Every peer on one draw of the rows; nothing where a stored peer is asked for and missing."""
+def quality(names: list[str], seeds: list[int], ebm: bool, resume: Path | None) -> None:
     global SEED
-    SEED = seed
-    X, y = read(name)
-    found: dict[str, np.ndarray] = {}
-    if folders:
-        told = stored(folders, name, X, y)
-        if told is None:
-            return {}
-        found["explainable boosting"] = told
-    elif ebm:
-        found["explainable boosting"] = judged(explainable, X, y)
-    return {
-        "additive": judged(SparseAdditiveClassifier, X, y),
-        "boosted trees": judged(boosted, X, y),
-        **found,
-    }
-
-
-def quality(names: list[str], seeds: list[int], ebm: bool, folders: list[Path]) -> None:
-    print("| set | model | log loss | cost 10:1 | cost 1/share | terms | CPU s | CPU / additive |")
-    print("|---|---|---|---|---|---|---|---|")
+    found: Found = {}
+    if resume is not None and resume.exists():
+        for line in map(json.loads, resume.read_text().splitlines()):
+            found[line["set"], line["seed"], line["peer"]] = np.array(line["figures"])
     SparseAdditiveClassifier(pairs=2).fit(*small())  # compile outside the clock
-    totals: dict[str, list[np.ndarray]] = {}
-    for name in names:
-        draws = [draw for seed in seeds if (draw := drawn(name, seed, ebm, folders))]
-        if not draws:
-            print(f"| {name} | not stored |")
+    peers = [peer for peer in PEERS if ebm or peer != "explainable boosting"]
+    for name, SEED, peer in product(names, seeds, peers):
+        if (name, SEED, peer) in found:
             continue
-        means = {peer: np.mean([draw[peer] for draw in draws], axis=0) for peer in draws[0]}
-        label = name if len(seeds) == 1 else f"{name}, {len(draws)} draws"
-        for peer, row in means.items():
-            totals.setdefault(peer, []).append(row)
-            _line(label, peer, row, row[-1] / means["additive"][-1])
-    for peer, rows in totals.items():
-        mean = np.mean(rows, axis=0)
-        _line(
-            f"mean of {len(rows)}", peer, mean, mean[-1] / np.mean(totals["additive"], axis=0)[-1]
+        found[name, SEED, peer] = judged(PEERS[peer], *read(name))
+        print(name, SEED, peer, file=sys.stderr, flush=True)
+        if resume is not None:
+            line = {"set": name, "seed": SEED, "peer": peer}
+            line["figures"] = found[name, SEED, peer].tolist()
+            with resume.open("a") as out:
+                out.write(json.dumps(line) + "\n")
+    show(names, seeds, peers, found)
+
+
+def show(names: list[str], seeds: list[int], peers: list[str], found: Found) -> None:
+    """A row for each set, the mean of all, and how far it is from that of the peers."""
+    heads = [head for peer in peers for head in (peer, "terms", "CPU s", "CPU / additive")]
+    heads = [*heads[:3], *heads[4:]]  # the first is additive itself
+    print("log loss / cost at 10:1 / cost at inverse class proportions; seeds", *seeds, "\n")
+    print("| set | " + " | ".join(heads) + " |\n|" + "---|" * (1 + len(heads)))
+    means = {
+        (name, peer): np.mean([found[name, seed, peer] for seed in seeds], axis=0)
+        for name, peer in product(names, peers)
+    }
+    mean = f"mean of {len(names)}"
+    for peer in peers:
+        means[mean, peer] = np.mean([means[name, peer] for name in names], axis=0)
+    for name in (*names, mean):
+        cells = []
+        for peer in peers:
+            row = means[name, peer]
+            terms = "" if np.isnan(row[3]) else f"{row[3]:.0f}"
+            cells += [" / ".join(f"{v:.4f}" for v in row[:3]), terms, f"{row[4]:.2f}"]
+            if peer != "additive":
+                cells.append(f"{row[4] / means[name, 'additive'][4]:.2f}")
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    ours = means[mean, "additive"]
+    for peer in peers[1:]:
+        theirs = means[mean, peer]
+        less = ", ".join(
+            f"{100 * (a / b - 1):+.1f} %" for a, b in zip(ours[:3], theirs, strict=False)
         )
-
-
-def _line(name: str, peer: str, found: np.ndarray, ratio: float) -> None:
-    numbers = " | ".join(f"{v:.4f}" for v in found[:3])
-    print(
-        f"| {name} | {peer} | {numbers} | {found[3]:.0f} | {found[4]:.2f} | {ratio:.2f} |",
-        flush=True,
-    )
+        print(f"\nadditive beside {peer}, {mean}: {less}; CPU x{theirs[4] / ours[4]:.1f}.")
 
 
 def small() -> tuple[np.ndarray, np.ndarray]:
@@ -304,10 +298,10 @@ def main() -> None:
     parser.add_argument("which", nargs="*", help="sets, or numbers of rows")
     parser.add_argument("--seed", type=int, nargs="+", default=[SEED])
     parser.add_argument("--no-ebm", action="store_true")
-    parser.add_argument("--stored", type=Path, nargs="*", default=[])
+    parser.add_argument("--resume", type=Path, help="file of the run to go on with")
     given = parser.parse_args()
     if given.what == "quality":
-        quality(given.which or list(SETS), given.seed, not given.no_ebm, given.stored)
+        quality(given.which or list(SETS), given.seed, not given.no_ebm, given.resume)
     elif given.what == "credit":
         credit()
     elif given.what == "rows":

@@ -82,8 +82,7 @@ def digits() -> None:
     rows = np.isin(y, (3, 8))
     X = np.asarray(data.X, dtype=np.float64)[:60_000][rows] / 255.0
     gamma = 1.0 / (X.shape[1] * float(X.var()))
-    print("\nMNIST, 3 against 8:\n")
-    row("MNIST 3 / 8", X, (y[rows] == 8).astype(int), gamma, (0.3, 0.7), 1)
+    row("MNIST 3 against 8, 784 columns", X, (y[rows] == 8).astype(int), gamma, (0.3, 0.7), 1)
 
 
 def landmarks() -> None:

@@ -1,5 +1,8 @@
 """Guarantees against MAPIE's controller, and the class mix against quapy's EMQ, on equal scores.
 
+    python -m benchmarks.bench_guarantee [DRAWS [mapie] [quapy]]
+    python -m benchmarks.bench_guarantee watch [ROWS ...]   # seconds and memory of it
+
 Real sets are scored once by a logistic regression fitted on a third of them; the other rows stand
 for the population. Calibration, reference and new rows are drawn from it, new rows with a class mix
 of their own (label shift built by resampling).
@@ -7,13 +10,18 @@ of their own (label shift built by resampling).
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from stress.promises import Law, real
 
+from benchmarks.bench_speed import child
+from laconic.data.demo import make_payments, write_payments
 from laconic.decide.guarantee import NoThresholdError
 from laconic.decide.recalibration import Recalibration
 from laconic.decide.shift import estimate_prior
@@ -132,12 +140,58 @@ def _one_mix(law: Law, n: int, seed: int, kinds: tuple[str | None, ...]) -> list
     return [float(((one - mix) ** 2).mean()) for one in found]
 
 
-def main(runs: int = 100) -> None:
-    guarantees(runs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mixes(runs)
+def watched(sizes: list[int]) -> None:
+    """CPU seconds and largest memory of `laconic watch` on generated payments in a file."""
+    print("| rows | file | MB | CPU s | largest memory, MB |\n|---|---|---|---|---|")
+    run = [sys.executable, "-m", "laconic"]
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        write_payments(folder / "train.csv", *make_payments(8_000))
+        words = ["fit", "train.csv", "--target", "label", "--model", "bayes", "--out", "result"]
+        subprocess.run([*run, *words], cwd=folder, check=True, capture_output=True)
+        for n in sizes:
+            table = payments(n)
+            for kind, write in (("parquet", table.write_parquet), ("csv", table.write_csv)):
+                path = folder / f"rows.{kind}"
+                write(path)
+                seconds, memory = child([*run, "watch", f"{folder}/result/model.json", f"{path}"])
+                size = path.stat().st_size / 2**20
+                print(f"| {n:,} | {kind} | {size:.0f} | {seconds:.1f} | {memory:.0f} |", flush=True)
+                path.unlink()
+
+
+def payments(n: int) -> Any:
+    """Generated payments as a polars frame, made by the million."""
+    import polars as pl
+
+    parts = []
+    for k in range(-(-n // 10**6)):
+        table, _ = make_payments(min(n, 10**6), random_state=100 + k)
+        parts.append(
+            pl.DataFrame(
+                {
+                    name: column if texts is None else np.array(texts)[column]
+                    for name, texts, column in zip(
+                        table.names, table.categories, map(table.column, range(8)), strict=True
+                    )
+                }
+            )
+        )
+    return pl.concat(parts)
+
+
+def main(words: list[str]) -> None:
+    if words[:1] == ["watch"]:
+        watched([int(word) for word in words[1:]] or [10**6, 10**7])
+        return
+    runs, parts = int(words[0]) if words else 100, words[1:] or ["mapie", "quapy"]
+    if "mapie" in parts:
+        guarantees(runs)
+    if "quapy" in parts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            mixes(runs)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    main(sys.argv[1:])

@@ -6,15 +6,26 @@ Run with OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import process_time
 from typing import Any
 
 import numpy as np
+from scipy.stats import norm
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 
 from laconic import MinimaxClassifier
 from laconic.core.losses import Solution
 from laconic.minimax.criterion import DenseLaws, Laws, PriorBox, SparseLaws, zero_one
+from laconic.minimax.prior_classifier import MinimaxPriorClassifier
 from laconic.minimax.solver import solve_minimax
+from laconic.papers.minimax import (
+    GAUSSIAN_MEANS,
+    GAUSSIAN_SPREADS,
+    continuous_pi_star,
+    gaussians,
+)
 
 
 def dense(n_profiles: int, n_classes: int, seed: int = 0) -> DenseLaws:
@@ -93,6 +104,46 @@ def fits() -> None:
         )
 
 
+def curved(n: int = 4_000, samples: int = 4) -> None:
+    """Worst class risk on the paper's two gaussian classes, whose boundary is curved."""
+    best = worst_risk(gaussian_rule(continuous_pi_star()), 0)
+    models: dict[str, Callable[[], Any]] = {
+        "MinimaxClassifier(n_bins=5)": lambda: MinimaxClassifier(n_bins=5, cv=None),
+        "MinimaxPriorClassifier(forest)": lambda: MinimaxPriorClassifier(
+            RandomForestClassifier(100, min_samples_leaf=3, random_state=0)
+        ),
+        "LogisticRegression(class_weight='balanced')": lambda: LogisticRegression(
+            class_weight="balanced"
+        ),
+    }
+    print(f"\n| two gaussian classes, {n:,} rows, mean of {samples} samples | worst class risk |")
+    print("|---|---|")
+    for name, make in models.items():
+        risks = [
+            worst_risk(make().fit(*gaussians(n, seed)).predict, 1000 + seed)
+            for seed in range(samples)
+        ]
+        print(f"| {name} | {np.mean(risks):.3f} |", flush=True)
+    print(f"| the best possible | {best:.3f} |")
+
+
+def gaussian_rule(prior: float) -> Callable[[Any], Any]:
+    """The Bayes rule of the two classes when the first has this share."""
+
+    def decide(X: Any) -> Any:
+        logs = [norm.logpdf(X, mean, spread).sum(axis=1) for mean, spread in
+                zip(GAUSSIAN_MEANS, GAUSSIAN_SPREADS, strict=True)]  # fmt: skip
+        return (logs[0] - logs[1] < np.log((1.0 - prior) / prior)).astype(int)
+
+    return decide
+
+
+def worst_risk(decide: Callable[[Any], Any], seed: int) -> float:
+    X, y = gaussians(200_000, seed)
+    wrong = decide(X) != y
+    return max(float(wrong[y == k].mean()) for k in (0, 1))
+
+
 def main() -> None:
     for laws in (dense(50, 2), dense(50, 3), counts(500, 300, 3), counts(500, 300, 2)):
         timed(laws, 1)
@@ -100,6 +151,7 @@ def main() -> None:
     MinimaxClassifier(cv=None).fit(np.random.default_rng(0).normal(size=(99, 2)), np.arange(99) % 3)
     solvers()
     fits()
+    curved()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """Cards of whole points beside FasterRisk: held-out loss, AUC, the certified gap and CPU time.
 
     python -m benchmarks.bench_scorecard                         # measures, then the tables
-    python -m benchmarks.bench_scorecard OUT.jsonl [set or who ...]  # a line for each measurement
-    python -m benchmarks.bench_scorecard --table OUT.jsonl       # the tables of docs/scorecard.md
+    python -m benchmarks.bench_scorecard OUT.jsonl [set or who ...]  # the same; what is there stays
 
 Points within 5, at most 5 and 8 items. "same" is on the same 0/1 items (even cuts, frequent
 categories, at most 60 of them, made from the training rows of the fold) for both; "own" reads the
@@ -153,13 +152,14 @@ def run(out: Path, sets: list[str], whos: Sequence[str] = (*WHO, "gap")) -> None
             line = {"set": name, "k": k, "who": who, "fold": fold, **found}
             with out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
-            print(name, k, who, fold, flush=True)
+            print(name, k, who, fold, file=sys.stderr, flush=True)
 
 
 def table(path: Path) -> None:
     """Means over folds, set by set and over all, as Markdown; then the gaps."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    print("| set | k | " + " | ".join(f"{x} {w}" for x in ("loss", "AUC", "CPU s") for w in WHO))
+    heads = [f"{x} {w}" for x in ("loss", "AUC", "CPU s") for w in WHO]
+    print("| set | k | " + " | ".join(heads) + " |")
     print("|---|---|" + "---|" * 12)
     found: dict[Any, dict[str, list[float]]] = {}
     for d in lines:
@@ -180,7 +180,17 @@ def table(path: Path) -> None:
                 cells = [f"{m[x + w]:.4f}" for x in ("loss", "auc") for w in WHO]
                 cells += [f"{m['cpu' + w]:.1f}" for w in WHO]
                 print(f"| {name} | {k} | " + " | ".join(cells) + " |")
+    for k, x, own in product(SIZES, ("loss", "auc"), ("same", "own")):
+        sign = 1 if x == "loss" else -1
+        won = [name for (name, size), m in everything.items()
+               if size == k and sign * m[x + "fasterrisk"] < sign * m[x + own]]  # fmt: skip
+        print(
+            f"\nFasterRisk has the better {x} than {own}, k = {k}: {', '.join(won) or 'nowhere'}."
+        )
     gaps = {(d["set"], d["k"]): d for d in lines if d["who"] == "gap"}
+    for k in SIZES:
+        proved = [d["gap"] <= AIM + 1e-9 for (_, size), d in gaps.items() if size == k]
+        print(f"\nA gap of {AIM:.0%} with k = {k}: {sum(proved)} of {len(proved)} sets.")
     print("\n| set | rows | items | patterns | k | objective | gap | CPU s |")
     print("|---|---|---|---|---|---|---|---|")
     for (name, k), d in gaps.items():
@@ -199,9 +209,8 @@ def main() -> None:
 if __name__ == "__main__":
     if not sys.argv[1:]:
         main()
-    elif sys.argv[1] == "--table":
-        table(Path(sys.argv[2]))
     else:
         whos = [a for a in sys.argv[2:] if a in (*WHO, "gap")]
         sets = [a for a in sys.argv[2:] if a not in whos]
         run(Path(sys.argv[1]), sets or list(SETS), whos or (*WHO, "gap"))
+        table(Path(sys.argv[1]))

@@ -45,6 +45,14 @@ def cpu(action: Callable[[], Any]) -> float:
     return now() - start
 
 
+def child(words: list[str]) -> tuple[float, float]:
+    """CPU seconds and the largest memory, in MB, of a command."""
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
+        used = os.wait4(process.pid, 0)[2]
+        process.returncode = 0
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
 def race(
     task: str, ours: Callable[[], Any], peer: Callable[[], Any], name: str, goal: str, times: int
 ) -> None:
@@ -192,14 +200,9 @@ def predict() -> None:
             table(n).drop("label").write_parquet(path, row_group_size=n)
             words = [*run, "predict", str(model / "model.json"), str(path)]
             words += ["--out", str(Path(made) / "decisions.csv")]
-            with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
-                used = os.wait4(process.pid, 0)[2]
-                process.returncode = 0
-            print(
-                f"| {n:,} | {path.stat().st_size / 2**20:.0f} | {used.ru_maxrss / 1024:.0f} "
-                f"| {used.ru_utime + used.ru_stime:.1f} |",
-                flush=True,
-            )
+            seconds, memory = child(words)
+            size = path.stat().st_size / 2**20
+            print(f"| {n:,} | {size:.0f} | {memory:.0f} | {seconds:.1f} |", flush=True)
 
 
 def jobs() -> None:

@@ -244,11 +244,16 @@ def cost_of(model: Path, rows: Columns, paid: np.ndarray) -> float:
     return float(np.mean(paid[np.arange(len(place)), place]))
 
 
+def dearer(draws: list[dict[str, Any]]) -> np.ndarray:
+    """What the raw table costs more, as a share, draw by draw."""
+    return np.array([own["raw"]["cost"] / own["hand"]["cost"] - 1.0 for own in draws])
+
+
 def line_of(name: str, draws: list[dict[str, Any]]) -> str:
     """A row of the table that is printed."""
     raw, hand = ({key: np.array([own[kind][key] for own in draws]) for key in draws[0][kind]}
                  for kind in ("raw", "hand"))  # fmt: skip
-    more = raw["cost"] / hand["cost"] - 1.0
+    more = dearer(draws)
     error = more.std(ddof=1) / np.sqrt(len(more)) if len(more) > 1 else np.nan
     cells = [
         name, f"{draws[0]['rows']:,}", str(len(draws)), f"{raw['cpu'].mean():.1f}",
@@ -275,10 +280,16 @@ def main(draws: int = 3, only: str = "", resume: Path | None = None) -> None:
     heads = ("table", "rows", "draws", "CPU s", "by hand", "GB", "cost", "by hand", "more", "s.e.",
              "of each draw")  # fmt: skip
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
-    for name in names:
-        own = [one for one in done if one["table"] == name]
-        if own:
-            print(line_of(name, own), flush=True)
+    found = {name: own for name in names if (own := [d for d in done if d["table"] == name])}
+    for name, own in found.items():
+        print(line_of(name, own), flush=True)
+    every = [dearer(own) for own in found.values()]
+    means, single = np.array([own.mean() for own in every]), np.concatenate(every)
+    error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
+    print(
+        f"\nMean of {len(means)} tables: the raw one costs {means.mean():+.2%} (standard error "
+        f"{error:.2%} over tables); single draws {single.min():+.1%} to {single.max():+.1%}."
+    )
 
 
 if __name__ == "__main__":

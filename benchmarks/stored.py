@@ -175,14 +175,17 @@ def run(name: str, words: list[str]) -> None:
     path = os.pathsep.join([here, os.environ["PATH"]])
     env = {"OMP_NUM_THREADS": "1", "COLUMNS": "100", **os.environ, "PATH": path}
     commit, text = commit_of_sources(), ""
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=env) as process:
+    by_shell = len(words) == 1  # 'laconic explain model.json | head'
+    command = words[0] if by_shell else shlex.join(words)
+    given = command if by_shell else words
+    with subprocess.Popen(given, shell=by_shell, stdout=subprocess.PIPE, env=env) as process:
         assert process.stdout is not None
         for line in process.stdout:  # bytes: as text, "\\r" would end a line
             text += line.decode()
             print(line.decode(), end="", flush=True)
     if process.returncode:
-        sys.exit(f"{shlex.join(words)} ended with {process.returncode}; nothing is stored")
-    write(name, run_of(shlex.join(words), text, commit))
+        sys.exit(f"{command} ended with {process.returncode}; nothing is stored")
+    write(name, run_of(command, text, commit))
 
 
 # ---- tables and ratios -----------------------------------------------------------------------

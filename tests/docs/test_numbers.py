@@ -117,9 +117,11 @@ def test_any_command_is_run_and_its_whole_text_stored(folder, capfd):
     assert re.fullmatch(r"[0-9a-f]{12}(-dirty)?", own.commit)
     with pytest.raises(SystemExit, match="ended with 3; nothing is stored"):
         stored.main(["run", "toy/failed", "--", sys.executable, "-c", "raise SystemExit(3)"])
+    stored.main(["run", "toy/piped", "--", "printf 'a\\nb' | head -1"])
+    assert stored.read()["toy/piped"].printed == ["a"]
     (folder / "log").write_text("cost 0.25\n")
     stored.main(["keep", "toy/log", "log", "abc", "--", "toy", "fit"])
-    assert list(stored.read()) == ["toy/log", "toy/own"]
+    assert list(stored.read()) == ["toy/log", "toy/own", "toy/piped"]
     assert stored.read()["toy/log"].printed == ["cost 0.25"]
 
 

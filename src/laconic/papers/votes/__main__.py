@@ -116,6 +116,17 @@ def print_table(
     print(
         "| mean | " + " | ".join(f"{means[m][0]:.4f} / {means[m][1]:.1f}" for m in methods) + " |"
     )
+    risks = {method: [risk for risk, _ in cells] for method, cells in totals.items()}
+    ours, *others = methods
+    print_duels(risks, [(ours, other) for other in others])
+
+
+def print_duels(risks: dict[str, list[float]], pairs: Sequence[tuple[str, str]]) -> None:
+    """On how many sets the first of a pair has the smaller risk, the same, a larger one."""
+    for ours, theirs in pairs:
+        side = np.sign(np.round(np.subtract(risks[ours], risks[theirs]), 12))
+        won, tied, lost = (int((side == s).sum()) for s in (-1, 0, 1))
+        print(f"{ours} against {theirs}: {won} wins, {tied} ties, {lost} losses")
 
 
 def forest_sets() -> Iterator[tuple[str, Any, NDArray[np.int64]]]:
@@ -265,11 +276,7 @@ def print_mnist(rows: int = 500, methods: tuple[str, ...] = ()) -> None:
             cells = [f"{found[name][-1]:.4f}" for name in made]
             print(f"| {a} {b} | " + " | ".join(cells) + " |", flush=True)
     print("| mean | " + " | ".join(f"{np.mean(r):.4f}" for r in found.values()) + " |")
-    for ours, theirs in DUELS:
-        if ours in found and theirs in found:
-            side = np.sign(np.subtract(found[ours], found[theirs]))
-            won, tied, lost = (int((side == s).sum()) for s in (-1, 0, 1))
-            print(f"{ours} against {theirs}: {won} wins, {tied} ties, {lost} losses")
+    print_duels(found, [pair for pair in DUELS if set(pair) <= set(found)])
 
 
 def main(what: str = "stumps", count: str = "0", first: str = "0", *sets: str) -> None:
