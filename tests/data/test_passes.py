@@ -11,6 +11,7 @@ from laconic import (
     GrayZoneLogisticRegression,
     MinimaxClassifier,
     ModlEncoder,
+    ScorecardClassifier,
     SparseAdditiveClassifier,
     WeightedNaiveBayes,
     scan,
@@ -26,6 +27,7 @@ MODELS = {
     "naive Bayes": (lambda: WeightedNaiveBayes(), MIXED, 17),
     "gray zone": (lambda: GrayZoneLogisticRegression(zone=(0.2, 0.6)), NUMBERS, 10),
     "logistic risk": (lambda: ConvexRiskClassifier("logistic"), NUMBERS, 7),
+    "scorecard": (lambda: ScorecardClassifier(), MIXED, 12),
     "minimax": (lambda: MinimaxClassifier(n_bins=4), MIXED, 4),
     "CqBoost": (lambda: CqBoostClassifier(), MIXED, 4),
     "MinCq": (lambda: MinCqClassifier(), MIXED, 4),
@@ -33,7 +35,7 @@ MODELS = {
     "additive, held": (lambda: additive(), MIXED, 3),
     "additive, summed": (lambda: additive(), MIXED, 14),
 }
-STEPPING = ("naive Bayes", "gray zone", "logistic risk", "additive, summed")
+STEPPING = ("naive Bayes", "gray zone", "scorecard", "logistic risk", "additive, summed")
 
 
 def additive() -> SparseAdditiveClassifier:

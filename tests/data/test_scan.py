@@ -49,6 +49,26 @@ def test_naive_bayes_from_files_is_the_one_from_memory(frame, folder, weight):
         assert other.labels == partition.labels
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_scorecard_from_files_has_the_points_of_the_one_from_memory(frame, tmp_path, classes):
+    columns = ["amount", "kind", "gap"]
+    grade = np.digitize(frame["noise"].to_numpy() + frame["amount"].to_numpy(), [0.0, 1.0])
+    label = frame["label"].to_numpy() if classes == 2 else grade
+    frame.with_columns(label=pl.Series(label)).write_parquet(tmp_path / "rows.parquet")
+    held = ScorecardClassifier(tol=1e-10).fit(frame.select(columns), label)
+    rows = scan(tmp_path / "rows.parquet", "label", features=columns, block_rows=512)
+    found = ScorecardClassifier(tol=1e-10).fit(rows)
+    assert len(found.classes_) == classes
+    assert 0.0 <= found.duality_gap_ <= 1e-10 * found.objective_
+    np.testing.assert_allclose(found.objective_, held.objective_, rtol=1e-9)
+    np.testing.assert_allclose(
+        found.predict_proba(frame.select(columns)),
+        held.predict_proba(frame.select(columns)),
+        atol=2e-5,
+    )
+    np.testing.assert_allclose(found.feature_importances_, held.feature_importances_, atol=1e-4)
+
+
 @pytest.mark.parametrize("zone", [(0.0, 1.0), (0.2, 0.6)])
 def test_gray_zone_from_files_reaches_the_certified_minimum(frame, folder, zone):
     held = GrayZoneLogisticRegression(zone=zone, tol=1e-9).fit(
@@ -165,7 +185,8 @@ def test_what_cannot_be_scanned_says_so(frame, folder, tmp_path):
     with pytest.raises(ValueError, match="A cluster reads files"):
         scan(frame, "label", cluster="tcp://nowhere:1")
     rows = scan(folder, "label", features=NUMBERS)
-    for model in (ScorecardClassifier(), MinimaxPriorClassifier(GrayZoneLogisticRegression())):
+    others = LPBoostClassifier(), MinimaxPriorClassifier(GrayZoneLogisticRegression())
+    for model in (*others, ScorecardClassifier(pairs=1), ScorecardClassifier("lines")):
         with pytest.raises(TypeError, match="needs its rows in memory"):
             model.fit(rows)
     for model, what in (

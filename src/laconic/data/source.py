@@ -11,7 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from typing import Any, Protocol
@@ -257,6 +257,38 @@ class Recoded:
 
         def seen(block: Block) -> Any:
             return f(recoding.block(block, columns))
+
+        return seen
+
+
+@dataclass(frozen=True)
+class Unfolded:
+    """The rows of a source as ``unfold`` makes them of its X, anew in every pass.
+
+    For what is larger than the codes it is made of: those are kept, not it.
+    """
+
+    source: Source
+    unfold: Callable[[Any], Any]
+
+    @property
+    def n_rows(self) -> int:
+        return self.source.n_rows
+
+    def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
+        return self.source.map(self._through(f, columns))
+
+    def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
+        return self.source.sum(self._through(f, columns))
+
+    def _through(
+        self, f: Callable[[Block], Any], columns: Sequence[int] | None
+    ) -> Callable[[Block], Any]:
+        unfold = self.unfold
+
+        def seen(block: Block) -> Any:
+            X = unfold(block.X)
+            return f(replace(block, X=X if columns is None else X[:, list(columns)]))
 
         return seen
 

@@ -28,7 +28,7 @@ from laconic.core.contract import (
 )
 from laconic.core.forms import AdditiveScore, Link, linear_score, plain_label
 from laconic.core.losses import TruncatedLogistic, TruncatedMultinomial, log_odds
-from laconic.data.source import Block
+from laconic.data.source import Block, Source
 from laconic.data.tables.columns import Table
 from laconic.linear.fit import (
     Fit,
@@ -365,6 +365,13 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         return fit_one_vs_rest(task, pair_loss(self.zone), n_classes, start)
 
     def _fit_scanned(self, rows: ScannedTraining, previous: Floats | None) -> Fit:
+        width = len(rows.table.names)
+        n_problems = 1 if len(self.classes_) == 2 else len(self.classes_)
+        start = _usable(previous, n_problems, rows.table)
+        return self.fit_source(rows.recoded("numbers", numbers), width, start)
+
+    def fit_source(self, source: Source, width: int, start: Floats | None = None) -> Fit:
+        """Fit ``classes_`` on blocks of ``width`` numbers a row, which are not held."""
         n_classes = len(self.classes_)
         self._refuse_scan(self.solver in ("auto", "newton"), f"(solver={self.solver!r})")
         joint = n_classes > 2 and self._joint()
@@ -372,20 +379,17 @@ class GrayZoneLogisticRegression(GrayZoneScores):
         self._refuse_scan(
             all(cap >= 1.0 for cap in caps), ' with caps of joint classes (not "ovr")'
         )
-        source = rows.recoded("numbers", numbers)
         totals = source.sum(partial(_class_totals, n_classes=n_classes))
         factors = compute_class_weight(
             self.class_weight, classes=self.classes_, y=self.classes_, sample_weight=totals
         )
         task = ScanTask(
-            source, len(rows.table.names), factors, float(self.C), bool(self.fit_intercept),
+            source, width, factors, float(self.C), bool(self.fit_intercept),
             float(self.tol), int(self.max_iter),
         )  # fmt: skip
         if n_classes == 2:
-            loss = self._set_threshold(binary_loss(self.zone))
-            return fit_scanned(task, loss, [1], _usable(previous, 1, rows.table))
+            return fit_scanned(task, self._set_threshold(binary_loss(self.zone)), [1], start)
         self._refuse_threshold()
-        start = _usable(previous, n_classes, rows.table)
         if joint:
             return fit_scanned_multinomial(task, start)
         return fit_scanned(task, pair_loss(self.zone), range(n_classes), start)

@@ -6,7 +6,7 @@ one, is ``sum c1 log(1 + exp(-f)) + c0 log(1 + exp(f))``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -146,24 +146,130 @@ def newton_step(H: Floats, g: Floats) -> Floats:
     return x
 
 
+class Cone(NamedTuple):
+    """Weights of the free items within ``a`` times their limits, and 0 <= a <= most.
+
+    The variables of a relaxation are ``theta`` = (offset, a, weights of the free items).
+    """
+
+    free: Ints
+    lower: Floats
+    upper: Floats
+    most: float
+
+
 @njit(cache=True)
 def cone_bound(
+    value: float, theta: Floats, grad: Floats, cone: Cone, largest_offset: float
+) -> float:
+    """Tangent at ``theta`` minimised over the cone."""
+    h, at = grad[1], grad[0] * theta[0] + grad[1] * theta[1]
+    for m in range(len(cone.free)):
+        j, g = cone.free[m], grad[m + 2]
+        at += g * theta[m + 2]
+        h += min(g * cone.lower[j], g * cone.upper[j])
+    return float(value - at + min(0.0, cone.most * h) - abs(grad[0]) * largest_offset)
+
+
+@njit(cache=True)
+def cone_design(Z: Floats, cone: Cone) -> Floats:
+    """The lines whose sum with weights ``theta`` are the scores; items that are fixed go with a."""
+    n, k = Z.shape
+    D = np.empty((len(cone.free) + 2, n))
+    D[0] = 1.0
+    D[1] = 0.0
+    for j in range(k):
+        if cone.upper[j] == cone.lower[j]:
+            D[1] += cone.lower[j] * Z[:, j]
+    for m in range(len(cone.free)):
+        D[m + 2] = Z[:, cone.free[m]]
+    return D
+
+
+@njit(cache=True)
+def wall_height(theta: Floats, cone: Cone) -> float:
+    """Minus the logarithms of the distances to the walls of the cone."""
+    a = theta[1]
+    total = -np.log(a) - np.log(cone.most - a)
+    for m in range(len(cone.free)):
+        j = cone.free[m]
+        total -= np.log(theta[m + 2] - a * cone.lower[j])
+        total -= np.log(a * cone.upper[j] - theta[m + 2])
+    return float(total)
+
+
+@njit(cache=True)
+def wall_slopes(theta: Floats, cone: Cone, g: Floats, H: Floats) -> None:
+    """First and second derivatives of :func:`wall_height`."""
+    g[:] = 0.0
+    H[:] = 0.0
+    a = theta[1]
+    g[1] = -1.0 / a + 1.0 / (cone.most - a)
+    H[1, 1] = 1.0 / a**2 + 1.0 / (cone.most - a) ** 2
+    for m in range(len(cone.free)):
+        low, high = cone.lower[cone.free[m]], cone.upper[cone.free[m]]
+        under = 1.0 / (theta[m + 2] - a * low)
+        over = 1.0 / (a * high - theta[m + 2])
+        g[m + 2] += -under + over
+        g[1] += under * low - over * high
+        H[m + 2, m + 2] += under**2 + over**2
+        H[1, 1] += (under * low) ** 2 + (over * high) ** 2
+        cross = -(under**2) * low - over**2 * high
+        H[1, m + 2] += cross
+        H[m + 2, 1] += cross
+
+
+@njit(cache=True)
+def longest_step(theta: Floats, step: Floats, cone: Cone) -> float:
+    """At most one, and 95 % of the way to the nearest wall."""
+    a, t = theta[1], 1.0
+    t = min(t, -0.95 * a / step[1] if step[1] < 0 else t)
+    t = min(t, 0.95 * (cone.most - a) / step[1] if step[1] > 0 else t)
+    for m in range(len(cone.free)):
+        low, high = cone.lower[cone.free[m]], cone.upper[cone.free[m]]
+        room, pace = theta[m + 2] - a * low, step[m + 2] - step[1] * low
+        if pace < 0:
+            t = min(t, -0.95 * room / pace)
+        room, pace = a * high - theta[m + 2], step[1] * high - step[m + 2]
+        if pace < 0:
+            t = min(t, -0.95 * room / pace)
+    return t
+
+
+@njit(cache=True)
+def step_down(
     value: float,
     theta: Floats,
-    grad: Floats,
-    free: Ints,
-    lower: Floats,
-    upper: Floats,
-    most: float,
-    largest_offset: float,
+    step: Floats,
+    slope: float,
+    D: Floats,
+    c1: Floats,
+    c0: Floats,
+    mu: float,
+    cone: Cone,
 ) -> float:
-    """Tangent at ``theta`` minimised over the cone {a lower <= w <= a upper, 0 <= a <= most}."""
-    h, at = grad[1], grad[0] * theta[0] + grad[1] * theta[1]
-    for m in range(len(free)):
-        j, g = free[m], grad[m + 2]
-        at += g * theta[m + 2]
-        h += min(g * lower[j], g * upper[j])
-    return float(value - at + min(0.0, most * h) - abs(grad[0]) * largest_offset)
+    """The share of a step that lowers the loss (now ``value``) and walls enough, or 0 (Armijo)."""
+    t = longest_step(theta, step, cone)
+    base = value + mu * wall_height(theta, cone)
+    for _ in range(30):
+        trial = theta + t * step
+        there = loss_at(trial @ D, c1, c0) + mu * wall_height(trial, cone)
+        if there <= base + 1e-4 * t * slope + 1e-15:
+            return t
+        t *= 0.5
+    return 0.0
+
+
+@njit(cache=True)
+def inner_start(D: Floats, c1: Floats, c0: Floats, cone: Cone) -> Floats:
+    """The middle of the cone at a quarter of its height, with its best offset."""
+    theta = np.zeros(len(D))
+    theta[1] = 0.25 * cone.most
+    for m in range(len(cone.free)):
+        theta[m + 2] = theta[1] * 0.5 * (cone.lower[cone.free[m]] + cone.upper[cone.free[m]])
+    slope, bend = np.empty(len(c1)), np.empty(len(c1))
+    theta[0] = best_offset(D.T @ theta, c1, c0, 0.0, slope, bend)
+    return theta
 
 
 @njit(cache=True)
@@ -183,113 +289,47 @@ def relax_cells(
     most``: convex, and exact where lower = upper. An interior-point method; the bound is the
     tangent at an iterate minimised over the cone, so it holds however early the method stops.
     """
-    n, k = Z.shape
-    free = np.flatnonzero(upper > lower)
-    d = len(free) + 2
-    D = np.empty((d, n))
-    D[0] = 1.0
-    D[1] = 0.0
-    for j in range(k):
-        if upper[j] == lower[j]:
-            D[1] += lower[j] * Z[:, j]
-    for m in range(len(free)):
-        D[m + 2] = Z[:, free[m]]
+    cone = Cone(np.flatnonzero(upper > lower), lower, upper, most)
+    D = cone_design(Z, cone)
+    d, n = D.shape
     reach = 0.0
-    for j in range(k):
+    for j in range(len(lower)):
         reach += max(abs(lower[j]), abs(upper[j]))
-    n1 = c1.sum()
     # some score of the best offset lies on each side of the log-odds of the classes
-    largest_offset = 2.0 * (abs(np.log(n1 / c0.sum())) + most * reach)
-    n_walls = 2 * len(free) + 2
-    theta = np.zeros(d)
-    theta[1] = 0.25 * most
-    for m in range(len(free)):
-        theta[m + 2] = theta[1] * 0.5 * (lower[free[m]] + upper[free[m]])
-    slope, bend = np.empty(n), np.empty(n)
-    theta[0] = best_offset(D.T @ theta, c1, c0, 0.0, slope, bend)
+    largest_offset = 2.0 * (abs(np.log(c1.sum() / c0.sum())) + most * reach)
+    n_walls = 2 * len(cone.free) + 2
+    theta = inner_start(D, c1, c0, cone)
     mu, bound, value = 0.02 / n_walls, -np.inf, np.inf
-    grad, H = np.empty(d), np.empty((d, d))
-    wall_g, wall_H = np.empty(d), np.empty((d, d))
+    slope, bend, wall_g, wall_H = np.empty(n), np.empty(n), np.empty(d), np.empty((d, d))
     for _ in range(80):
         f = theta @ D
         value = loss_at(f, c1, c0)
         slopes_at(f, c1, c0, slope, bend)
-        grad[:] = D @ slope
-        H[:] = (D * bend) @ D.T
-        wall_g[:] = 0.0
-        wall_H[:] = 0.0
-        a = theta[1]
-        wall_g[1] = -1.0 / a + 1.0 / (most - a)
-        wall_H[1, 1] = 1.0 / a**2 + 1.0 / (most - a) ** 2
-        for m in range(len(free)):
-            j = free[m]
-            under = 1.0 / (theta[m + 2] - a * lower[j])
-            over = 1.0 / (a * upper[j] - theta[m + 2])
-            wall_g[m + 2] += -under + over
-            wall_g[1] += under * lower[j] - over * upper[j]
-            wall_H[m + 2, m + 2] += under**2 + over**2
-            wall_H[1, 1] += (under * lower[j]) ** 2 + (over * upper[j]) ** 2
-            cross = -(under**2) * lower[j] - over**2 * upper[j]
-            wall_H[1, m + 2] += cross
-            wall_H[m + 2, 1] += cross
+        grad, H = D @ slope, (D * bend) @ D.T
+        wall_slopes(theta, cone, wall_g, wall_H)
         step = newton_step(H + mu * wall_H, grad + mu * wall_g)
         decrement = -(step @ (grad + mu * wall_g))
         if decrement < 0.5 * mu * n_walls:
-            b = best_offset(f - theta[0], c1, c0, theta[0], slope, bend)
+            # near enough to the central path for a bound, then a lower wall
             exact = theta.copy()
-            exact[0] = b
-            here = loss_at(f - theta[0] + b, c1, c0)
-            found = cone_bound(here, exact, D @ slope, free, lower, upper, most, largest_offset)
-            bound = max(bound, found)
+            exact[0] = best_offset(f - theta[0], c1, c0, theta[0], slope, bend)
+            here = loss_at(f - theta[0] + exact[0], c1, c0)
+            bound = max(bound, cone_bound(here, exact, D @ slope, cone, largest_offset))
             if bound >= cutoff or here - bound < tol:
                 break
             mu *= 0.2 if decrement < 0.1 * mu * n_walls else 0.5
             if mu * n_walls < 1e-14:
                 break
             step = newton_step(H + mu * wall_H, grad + mu * wall_g)
-        # the longest step that stays inside
-        t = 1.0
-        t = min(t, -0.95 * a / step[1] if step[1] < 0 else t)
-        t = min(t, 0.95 * (most - a) / step[1] if step[1] > 0 else t)
-        for m in range(len(free)):
-            j = free[m]
-            room, pace = theta[m + 2] - a * lower[j], step[m + 2] - step[1] * lower[j]
-            if pace < 0:
-                t = min(t, -0.95 * room / pace)
-            room, pace = a * upper[j] - theta[m + 2], step[1] * upper[j] - step[m + 2]
-            if pace < 0:
-                t = min(t, -0.95 * room / pace)
-        # backtracking on the slope along the step: it must still go down or be flat
-        towards = grad + mu * wall_g
-        start = step @ towards
-        base = value + mu * wall_height(theta, free, lower, upper, most)
-        done = False
-        for _ in range(30):
-            trial = theta + t * step
-            there = loss_at(trial @ D, c1, c0) + mu * wall_height(trial, free, lower, upper, most)
-            if there <= base + 1e-4 * t * start + 1e-15:
-                done = True
-                break
-            t *= 0.5
-        if not done:
+        slant = float(step @ (grad + mu * wall_g))
+        t = step_down(value, theta, step, slant, D, c1, c0, mu, cone)
+        if t == 0.0:
             break
         theta = theta + t * step
-    w = np.zeros(k)
-    for j in range(k):
-        w[j] = theta[1] * lower[j]
-    for m in range(len(free)):
-        w[free[m]] = theta[m + 2]
+    w = theta[1] * lower
+    for m in range(len(cone.free)):
+        w[cone.free[m]] = theta[m + 2]
     return bound, value, theta[1], theta[0], w
-
-
-@njit(cache=True)
-def wall_height(theta: Floats, free: Ints, lower: Floats, upper: Floats, most: float) -> float:
-    a = theta[1]
-    total = -np.log(a) - np.log(most - a)
-    for m in range(len(free)):
-        j = free[m]
-        total -= np.log(theta[m + 2] - a * lower[j]) + np.log(a * upper[j] - theta[m + 2])
-    return float(total)
 
 
 @njit(cache=True)

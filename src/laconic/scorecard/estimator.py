@@ -10,15 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._typing import Floats
-from laconic.core.contract import Interval, StrOptions, Training, fit_context
+from laconic.core.contract import (
+    Accepts,
+    Interval,
+    ScannedTraining,
+    StrOptions,
+    Training,
+    fit_context,
+)
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, Link, plain_label
+from laconic.data.source import Unfolded
 from laconic.linear.design import design, design_form, linear_columns
 from laconic.linear.estimator import GrayZoneLogisticRegression
 from laconic.modl.estimator import indicators, make_encoder
 from laconic.modl.form import cells_term
 from laconic.modl.partition import Partition, code_matrix
 
+_CONSTRUCTED = ("pairs", "trees")
 _MOST_DENSE = 2**25
 _WIDEST_DENSE = 256
 """Cells and columns of a dense design matrix, 256 MiB at most; above, the indicators are kept
@@ -88,6 +97,7 @@ class ScorecardClassifier(FormPrediction):
     True
     """
 
+    _accepts = Accepts(scan=True)
     _parameter_constraints: dict[str, list[Any]] = {
         "columns": [StrOptions({"parts", "lines"})],
         "zone": ["array-like", Interval(Real, 0, 1, closed="both")],
@@ -127,18 +137,26 @@ class ScorecardClassifier(FormPrediction):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ScorecardClassifier:
-        """Find the parts, then the points, of an array or frame and its classes."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ScorecardClassifier:
+        """Find the parts, then the points, of an array or frame and its classes, or of a scan."""
         rows = self._read_training(X, y, sample_weight)
-        if self.columns == "lines":
+        self._refuse_scan(rows.in_memory or self._can_scan(), '(columns="lines", pairs or trees)')
+        if not rows.in_memory:
+            self._fit_scanned(rows)
+        elif self.columns == "lines":
             self._fit_lines(rows)
         else:
             self._fit_parts(rows)
         self.selected_features_ = np.array(
             [" x ".join(term.columns) for term in self.form_.terms], dtype=object
         )
-        self.feature_importances_ = self._importances(rows.table, rows.weight)
+        if rows.in_memory:
+            self.feature_importances_ = self._importances(rows.table, rows.weight)
         return self
+
+    def _can_scan(self) -> bool:
+        built = (getattr(made, name, 0) for made in (self, self.encoder) for name in _CONSTRUCTED)
+        return self.columns == "parts" and not any(built)
 
     def _fit_lines(self, rows: Training) -> None:
         if self.pairs or self.trees:
@@ -162,13 +180,48 @@ class ScorecardClassifier(FormPrediction):
         fitted = self._weigh(parts, rows)
         self.form_ = points_form(kept, fitted.coef_, fitted.intercept_, self.classes_)
 
+    def _fit_scanned(self, rows: ScannedTraining) -> None:
+        """The parts of all rows, then the points; what is kept of a block are its parts."""
+        self.encoder_ = make_encoder(self).fit_rows(rows, self.schema_, self.classes_)
+        kept = [p for p in self.encoder_.partitions_.values() if p.informative]
+        width = sum(p.n_parts for p in kept)
+
+        def unfold(codes: NDArray[Any]) -> Any:
+            # no informative column: the intercept alone
+            return indicators(codes, kept, dense=True) if width else np.zeros((len(codes), 1))
+
+        codes = rows.recoded("codes", lambda table: code_matrix(table, kept))
+        inner = self._inner()
+        inner.classes_ = self.classes_
+        found = inner.fit_source(Unfolded(codes, unfold), max(width, 1))
+        for solution in found.solutions:
+            solution.warn_if_short(type(self).__name__, "raise max_iter or tol")
+        self.objective_, self.duality_gap_ = float(found.objective), float(found.gap)
+        self.n_iter_ = found.n_iter
+        self.form_ = points_form(kept, found.coef, found.intercept, self.classes_)
+        self.feature_importances_ = self._shares_of(kept, found.coef)
+
+    def _shares_of(self, partitions: Sequence[Partition], coef: Floats) -> Floats:
+        """Mean absolute contribution of each column, from the weight of each part."""
+        share, start = np.zeros(self.n_features_in_), 0
+        for partition in partitions:
+            points = coef[:, start : start + partition.n_parts].T
+            start += partition.n_parts
+            weight = partition.class_weights.sum(axis=1) / partition.class_weights.sum()
+            columns = list(partition.columns)
+            share[columns] += weight @ np.abs(points - weight @ points).max(axis=1) / len(columns)
+        return share / share.sum() if share.any() else share
+
+    def _inner(self) -> GrayZoneLogisticRegression:
+        return GrayZoneLogisticRegression(
+            zone=self.zone, C=self.C, tol=self.tol, max_iter=self.max_iter
+        )
+
     def _weigh(self, matrix: Any, rows: Training) -> GrayZoneLogisticRegression:
         """The joint fit; a table without any informative column leaves the intercept."""
         if not matrix.shape[1]:
             matrix = np.zeros((rows.n_rows, 1))
-        inner = GrayZoneLogisticRegression(
-            zone=self.zone, C=self.C, tol=self.tol, max_iter=self.max_iter
-        )
+        inner = self._inner()
         inner.fit(matrix, rows.y, rows.weight)
         self.objective_, self.duality_gap_ = inner.objective_, inner.duality_gap_
         self.n_iter_ = inner.n_iter_

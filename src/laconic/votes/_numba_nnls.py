@@ -271,6 +271,125 @@ def refactor(G: Floats, R: Floats, order: NDArray[np.int64], k: int) -> int:
     return kept
 
 
+class Slopes(NamedTuple):
+    """g = linear - G at, kept up to date with the weights ``at`` that it belongs to."""
+
+    linear: Floats
+    g: Floats
+    at: Floats
+
+
+@njit(cache=True)
+def _follow(G: Floats, slopes: Slopes, w: Floats, n: int, anew: bool) -> None:
+    """Slopes at w: what has moved is subtracted, or everything anew."""
+    linear, g, at = slopes
+    if anew:
+        g[:] = linear[:n]
+        at[:] = 0.0
+    for i in range(n):
+        x = w[i] - at[i]
+        if x != 0.0:
+            at[i] = w[i]
+            _subtract(g, x, G[i, :n])
+
+
+@njit(cache=True)
+def _cost(slopes: Slopes, w: Floats, penalty: float, n: int) -> tuple[float, float, float]:
+    """w'(c + g), the objective, and the size of what is added up, for its rounding."""
+    linear, g, _at = slopes
+    value, cost, size = 0.0, 0.0, 0.0
+    for i in range(n):
+        value += w[i] * (linear[i] + g[i])
+        cost += penalty * abs(w[i])
+        size += abs(w[i]) * (abs(linear[i]) + abs(g[i]))
+    return value, cost - 0.5 * value, size
+
+
+@njit(cache=True)
+def _mark_free(free: NDArray[np.bool_], order: NDArray[np.int64], k: int) -> None:
+    free[:] = False
+    for p in range(k):
+        free[order[p]] = True
+
+
+@njit(cache=True)
+def _take_sides(work: Work, box: Box, k: int) -> None:
+    """Sides of the free weights, which may have changed while there was no penalty."""
+    w, side = work.w, work.side
+    for p in range(k):
+        j = work.order[p]
+        if w[j] != 0.0:
+            side[j] = 1 if w[j] > 0.0 else -1
+        elif side[j] == 0:
+            side[j] = 1 if box.upper[j] > 0.0 else -1
+
+
+@njit(cache=True)
+def _swap_in(G: Floats, work: Work, box: Box, k: int, j: int, pull: float) -> tuple[int, int]:
+    """Exchange column j until it is independent: k, and 1, or -1 where nothing stops it."""
+    sign = 1.0 if pull > 0.0 else -1.0
+    work.side[j] = 1 if sign > 0.0 else -1
+    while k > 0:
+        left = _exchange(G, work, box, k, j, sign)
+        if left < 0:
+            break
+        k = left
+        if _append(G, work.R, work.u, work.order, k, j, pull, True) >= 0:
+            return k, 1
+    return k, -1
+
+
+@njit(cache=True)
+def _enter(
+    G: Floats,
+    work: Work,
+    box: Box,
+    k: int,
+    most: int,
+    wanted: NDArray[np.int64],
+    pull: Floats,
+    shut: NDArray[np.bool_],
+    swaps: bool,
+) -> tuple[int, int, int]:
+    """Free the wanted variables in turn: k, the first that entered (or -1), and the exchanges.
+
+    Exchanges of -1 mean that the objective has no least value along a dependent column.
+    """
+    first, swapped = -1, 0
+    for j in wanted:
+        if k >= most:
+            break
+        fate = _append(G, work.R, work.u, work.order, k, j, pull[j], first < 0)
+        if fate < 0 and swaps and first < 0:
+            before = k
+            k, fate = _swap_in(G, work, box, k, j, pull[j])
+            if fate < 0:
+                return k, first, -1
+            swapped += before - k
+        if fate < 0:
+            shut[j] = True
+        elif fate > 0:
+            if first < 0:
+                first = j
+            k += 1
+            work.free[j] = True
+            toward = work.w[j] if work.w[j] != 0.0 else pull[j]
+            work.side[j] = 1 if toward > 0.0 else -1
+    return k, first, swapped
+
+
+@njit(cache=True)
+def _largest(pull: Floats, shut: NDArray[np.bool_]) -> tuple[float, float]:
+    """The hardest pull, and the hardest of variables that are not shut."""
+    best, open_best = 0.0, 0.0
+    for j in range(len(pull)):
+        size = abs(pull[j])
+        best = max(best, size)
+        if not shut[j]:
+            open_best = max(open_best, size)
+    return best, open_best
+
+
 @njit(cache=True)
 def active_set(
     G: Floats,
@@ -290,46 +409,23 @@ def active_set(
     one_at_a_time: bool,
 ) -> tuple[int, int, int]:
     """Solve from the state (w, side, R, order, k), in place; returns (k, status, sweeps)."""
-    free = np.zeros(n, dtype=np.bool_)
-    for p in range(k):
-        free[order[p]] = True
-    shut = np.zeros(n, dtype=np.bool_)
-    g = np.empty(n)
-    pull = np.empty(n)
-    u = np.zeros(min(n, R.shape[0]) + 1)
+    free, shut = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.bool_)
+    _mark_free(free, order, k)
+    pull, u = np.empty(n), np.zeros(min(n, R.shape[0]) + 1)
+    slopes = Slopes(linear, np.empty(n), np.zeros(n))
+    g = slopes.g
     work, box = Work(R, u, order, w, side, free), Box(penalty, lower, upper)
-    sweep, tries, repairs = 0, 0, 0
-    value, least, kept = 0.0, np.inf, w[:n].copy()
+    _take_sides(work, box, k)
+    sweep, tries, repairs, stale = 0, 0, 0, REFRESH
+    least, kept = np.inf, w[:n].copy()
     single, moved, status = one_at_a_time, False, OUT_OF_SWEEPS
     # without a penalty or a box nothing can be gained, or stopped, along a dependent column
-    swaps = penalty != 0.0 or (np.isfinite(upper[:n]).all() and np.isfinite(lower[:n]).all())
-    for p in range(k):
-        # weights may have changed their side while there was no penalty
-        j = order[p]
-        if w[j] != 0.0:
-            side[j] = 1 if w[j] > 0.0 else -1
-        elif side[j] == 0:
-            side[j] = 1 if upper[j] > 0.0 else -1
-    at = np.zeros(n)  # the weights that g belongs to
-    stale = REFRESH
+    boxed = np.isfinite(upper[:n]).all() and np.isfinite(lower[:n]).all()
+    swaps = bool(penalty != 0.0 or boxed)
     while sweep < max_sweeps:
-        if stale >= REFRESH:
-            g[:] = linear[:n]
-            at[:] = 0.0
-            stale = 0
-        else:
-            stale += 1
-        for i in range(n):
-            x = w[i] - at[i]
-            if x != 0.0:
-                at[i] = w[i]
-                _subtract(g, x, G[i, :n])
-        value, cost, size = 0.0, 0.0, 0.0
-        for i in range(n):
-            value += w[i] * (linear[i] + g[i])
-            cost += penalty * abs(w[i])
-            size += abs(w[i]) * (abs(linear[i]) + abs(g[i]))
-        cost -= 0.5 * value
+        _follow(G, slopes, w, n, stale >= REFRESH)
+        stale = 0 if stale >= REFRESH else stale + 1
+        value, cost, size = _cost(slopes, w, penalty, n)
         if cost > least + 1e-12 * (abs(least) + size):
             # every step lowers the cost, unless the factor of nearly dependent columns is worn out
             w[:n] = kept[:n]
@@ -338,9 +434,7 @@ def active_set(
                 status = STALLED
                 break
             k = refactor(G, R, order, k)
-            free[:] = False
-            for p in range(k):
-                free[order[p]] = True
+            _mark_free(free, order, k)
             stale = REFRESH
             continue
         if cost < least:
@@ -359,20 +453,12 @@ def active_set(
             continue
         tries = 0
         _pulls(g, work, box, n, pull)
-        best, open_best = 0.0, 0.0
-        for j in range(n):
-            size = abs(pull[j])
-            best = max(best, size)
-            if not shut[j]:
-                open_best = max(open_best, size)
+        best, open_best = _largest(pull, shut)
         if stale > 0 and min(best, open_best) <= tol:
             stale = REFRESH  # decide on slopes without accumulated rounding
             continue
-        if best <= tol:
-            status = OPTIMAL
-            break
-        if k >= max_free:
-            status = FULL
+        if best <= tol or k >= max_free:
+            status = OPTIMAL if best <= tol else FULL
             break
         if open_best <= tol:
             if not moved:
@@ -382,42 +468,21 @@ def active_set(
             moved = False
             continue
         # several at once until a block gains nothing; then one by one, which cannot cycle
-        wanted = 1 if single else 1 + k // 4
         share = open_best if single else BLOCK * open_best
-        first, swapped = -1, False
-        for j in _steepest(pull, shut, share)[:wanted]:
-            if k >= max_free or k >= R.shape[0]:
-                break
-            fate = _append(G, R, u, order, k, j, pull[j], first < 0)
-            if fate < 0 and swaps and first < 0:
-                sign = 1.0 if pull[j] > 0.0 else -1.0
-                side[j] = 1 if sign > 0.0 else -1
-                while fate < 0 and k > 0:
-                    left = _exchange(G, work, box, k, j, sign)
-                    if left < 0:
-                        break
-                    k = left
-                    swapped = True
-                    fate = _append(G, R, u, order, k, j, pull[j], True)
-                if fate < 0:
-                    return k, UNBOUNDED, sweep
-            if fate < 0:
-                shut[j] = True
-            elif fate > 0:
-                if first < 0:
-                    first = j
-                k += 1
-                free[j] = True
-                toward = w[j] if w[j] != 0.0 else pull[j]
-                side[j] = 1 if toward > 0.0 else -1
+        wanted = _steepest(pull, shut, share)[: 1 if single else 1 + k // 4]
+        most = min(max_free, R.shape[0])
+        k, first, swapped = _enter(G, work, box, k, most, wanted, pull, shut, swaps)
+        if swapped < 0:
+            status = UNBOUNDED
+            break
         if first < 0:
             continue
         k, released, decrease = _settle(work, box, k)
-        if decrease > 1e-15 * abs(value) or swapped:
+        single = one_at_a_time
+        if decrease > 1e-15 * abs(value) or swapped > 0:
             moved = True
-            if released > 0 or swapped:
+            if released > 0 or swapped > 0:
                 shut[:] = False
-            single = one_at_a_time
         else:
             shut[first] = True
             single = True
