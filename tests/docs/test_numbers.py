@@ -167,8 +167,9 @@ def test_guides_show_printed_numbers_and_one_that_is_broken_is_named(path):
     for block in stored.blocks(page):
         if block.mark is None or set(block.names) & set(stored.PENDING):
             continue
-        *_, last = stored.NUMBER.finditer(stored.NOT_MEASURED.sub(" ", block.text))
-        broken = block.text[::-1].replace(last[0][::-1], "98765.4321"[::-1], 1)[::-1]
+        shown = stored.NOT_MEASURED.sub("", re.sub(r"^\$ .*", "", block.text, flags=re.M))
+        *_, last = stored.NUMBER.findall(shown)
+        broken = block.text.replace(last, "98765.4321")
         said = stored.complaints(page.replace(block.text, broken), path.name, runs)
         assert any(f"line {block.line + 1}:" in sentence for sentence in said), block.text
 
