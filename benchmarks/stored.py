@@ -44,7 +44,6 @@ SLOWER = 0.7
 PEERS = ("interpret-core", "khiops", "mapie", "quapy", "fasterrisk", "piqp", "xgboost")
 PENDING: tuple[str, ...] = (
     "additive/cpu", "additive/draws", "additive/means", "additive/seed 11", "additive/sizes",
-    "convex_risk/ranking", "convex_risk/speed", "convex_risk/ties",
     "gray_zone/trees",
     "guarantees/quapy",
     "guarantees/ten million rows",
