@@ -10,7 +10,6 @@ group), jobs (wall seconds of two jobs beside one; needs two idle cores).
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -45,12 +44,24 @@ def cpu(action: Callable[[], Any]) -> float:
     return now() - start
 
 
+_CHILD = """
+import resource, subprocess, sys
+subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
 def child(words: list[str]) -> tuple[float, float]:
-    """CPU seconds and the largest memory, in MB, of a command."""
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL) as process:
-        used = os.wait4(process.pid, 0)[2]
-        process.returncode = 0
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    """CPU seconds and the largest memory, in MB, of a command.
+
+    It is started by a small process: what a process holds when it starts another counts as memory
+    of the other, and here that may be a table.
+    """
+    start = [sys.executable, "-c", _CHILD, *words]
+    said = subprocess.run(start, capture_output=True, text=True, check=True).stdout
+    seconds, memory = map(float, said.split())
+    return seconds, memory
 
 
 def race(
