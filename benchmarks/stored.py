@@ -44,7 +44,6 @@ SLOWER = 0.7
 PEERS = ("interpret-core", "khiops", "mapie", "quapy", "fasterrisk", "piqp", "xgboost")
 PENDING: tuple[str, ...] = (
     "additive/cpu", "additive/draws", "additive/means", "additive/seed 11", "additive/sizes",
-    "gray_zone/trees",
     "guarantees/quapy",
     "guarantees/ten million rows",
     "main_job/costs", "main_job/costs said", "main_job/published", "main_job/published said",
@@ -55,11 +54,11 @@ PENDING: tuple[str, ...] = (
     "scale/block", "scale/bytes", "scale/classes", "scale/classes additive", "scale/computed",
     "scale/cores", "scale/fits", "scale/growth", "scale/job", "scale/kills", "scale/memory",
     "scale/speed", "scale/two workers", "scale/why", "scale/workers",
-    "scorecard/better", "scorecard/fasterrisk", "scorecard/memory", "scorecard/price",
+    "scorecard/better", "scorecard/fasterrisk", "scorecard/price",
     "scorecard/proof", "scorecard/said",
-    "tables/budget", "tables/raw", "tables/raw said", "tables/reading",
+    "tables/raw", "tables/raw said",
     "votes/digits", "votes/forest", "votes/forest said", "votes/fresh", "votes/kernels",
-    "votes/speed", "votes/stumps",
+    "votes/stumps",
 )  # fmt: skip
 """Names in guides whose runs are not stored yet: it may only become shorter.
 
