@@ -49,6 +49,13 @@ and the number of smoothed problems; gray-zone benchmark."""
 CG_STEPS, CG_RESIDUAL = 250, 0.1
 """Most products of one Newton direction, and the share of the gradient left over; by convention."""
 
+DESCENT_PRICE = 0.03
+"""Wide sparse rows: price of sum y alpha beside the mean square of a row. A tenth of it took up to
+four times the sweeps on 30 fits of five generated tables, a hundredth twenty times."""
+DESCENT_SWEEPS, SWEEPS_A_CHECK, SWEEPS_A_DECADE = 1_000, 5, 100
+"""Most sweeps, sweeps between two certificates, and those in which the gap must fall to a tenth, or
+conjugate gradients go on from there; the same fits."""
+
 CHUNK_ROWS, MULTINOMIAL_CHUNK_ROWS = 2_048, 4_096
 """Rows packed before each symmetric product: small enough to stay in cache; gray-zone benchmark."""
 SAMPLE_ROWS = 2**18

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic._jit import njit
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 
 
 @njit(cache=True, inline="always")
@@ -210,3 +210,67 @@ def box_descent(
             if _sweep(B, q, offset, ceiling, v, norms, inside) <= tol:
                 break
     return sweeps
+
+
+@njit(cache=True)
+def _multiplier(base: float, q: float, s: float, reach: float, height: float, now: float) -> float:
+    """The alpha at which the margin base + q alpha is where a slope of alpha / s belongs."""
+    if base >= reach:
+        return 0.0
+    alpha = (reach - base) / q
+    if alpha <= height:
+        return alpha
+    # alpha = s expit(t) with base + q s expit(t) + t = 0: increasing in t, Newton in a bracket
+    low, high = -base - q * s, -base
+    share = now / s
+    t = math.log(share / (1.0 - share)) if 0.0 < share < 1.0 else 0.5 * (low + high)
+    if t < low or t > high:
+        t = 0.5 * (low + high)
+    for _ in range(100):
+        e = math.exp(-abs(t))
+        p = 1.0 / (1.0 + e) if t >= 0.0 else e / (1.0 + e)
+        off = base + q * s * p + t
+        if off > 0.0:
+            high = t
+        else:
+            low = t
+        new = t - off / (1.0 + q * s * p * (1.0 - p))
+        if new <= low or new >= high:
+            new = 0.5 * (low + high)
+        if abs(new - t) <= 1e-10 * (1.0 + abs(t)):
+            break
+        t = new
+    return max(height, s / (1.0 + math.exp(-t)))
+
+
+@njit(cache=True)
+def sweep_multipliers(
+    indptr: Ints,
+    indices: Ints,
+    data: Floats,
+    squares: Floats,
+    y: Floats,
+    s: Floats,
+    reach: Floats,
+    height: Floats,
+    order: Ints,
+    b: float,
+    price: float,
+    missing: float,
+    alpha: Floats,
+    w: Floats,
+) -> float:
+    """One alpha after the other at its minimum; alpha and w change, sum y alpha is returned."""
+    for i in order:
+        z = b + price * missing
+        for k in range(indptr[i], indptr[i + 1]):
+            z += data[k] * w[indices[k]]
+        q = max(squares[i] + price, 1e-300)
+        new = _multiplier(y[i] * z - q * alpha[i], q, s[i], reach[i], height[i], alpha[i])
+        change = y[i] * (new - alpha[i])
+        if change != 0.0:
+            alpha[i] = new
+            missing += change
+            for k in range(indptr[i], indptr[i + 1]):
+                w[indices[k]] += change * data[k]
+    return missing

@@ -2,7 +2,8 @@
 
 The hinges are smoothed by multipliers (method of multipliers: the smoothing does not have to
 vanish for the limit to be exact) and each smooth problem is solved by Newton's method with
-conjugate gradients. The certificate is that of :mod:`laconic.linear.solvers.newton`.
+conjugate gradients. Sparse rows with kinks begin with :mod:`laconic.linear.solvers.dual_descent`,
+which mostly ends there. The certificate is that of :mod:`laconic.linear.solvers.newton`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+from scipy.sparse import csr_matrix, issparse
 
 from laconic._typing import Floats
-from laconic.core.losses import ScoreLoss, Solution, WhyStopped
-from laconic.data.source import Source
+from laconic.core.losses import ScoreLoss, Solution, TruncatedLogistic, WhyStopped
+from laconic.data.source import ArraySource, Source
 from laconic.linear.solvers.rows import LinearRows, balanced
 from laconic.linear.tuning import CG_RESIDUAL, CG_STEPS, PROBLEMS, SHARPEN, SHARPEST
 
@@ -73,7 +75,23 @@ def solve_linear_cg(
     ``max_iter`` bounds the Newton steps of each smoothed problem.
     """
     rows = LinearRows(source, loss, C)
+    kinked = isinstance(loss, TruncatedLogistic) and max(loss.heights) > 0.0
+    if kinked and start is None and isinstance(source, ArraySource) and issparse(source.X):
+        from laconic.linear.solvers.dual_descent import descend
+
+        found = descend(rows, _canonical(source.X), fit_intercept=fit_intercept, tol=tol)
+        if found.converged:
+            return found
+        start = found.point
     return _Multipliers(rows, fit_intercept, tol, max_iter).run(start)
+
+
+def _canonical(X: csr_matrix) -> csr_matrix:
+    """Each column once in a row: squares of entries are not those of their parts."""
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 class _Multipliers:
