@@ -65,4 +65,5 @@ def test_an_entry_that_is_given_twice_counts_as_its_sum():
     one, two = (
         solve_linear_cg(ArraySource(rows, y, weight), loss, C=0.1, tol=1e-9) for rows in (X, halves)
     )
+    assert two.n_iter == one.n_iter
     np.testing.assert_allclose(two.point, one.point, atol=1e-6)
