@@ -38,6 +38,7 @@ def descend(rows: LinearRows, X: csr_matrix, *, fit_intercept: bool, tol: float)
     assert isinstance(loss, TruncatedLogistic)
     low, high = loss.positions
     reach, height = np.where(y > 0, high, -low), s * np.where(y > 0, *loss.heights[::-1])
+    # a product of matrices adds up entries that are given twice before it multiplies
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
     price = DESCENT_PRICE * float(squares.mean()) if fit_intercept else 0.0
     alpha, w, b, missing = np.zeros(len(y)), np.zeros(X.shape[1]), 0.0, 0.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import issparse
 
 from laconic._typing import Floats
 from laconic.core.losses import ScoreLoss, Solution, TruncatedLogistic, WhyStopped
@@ -79,19 +79,11 @@ def solve_linear_cg(
     if kinked and start is None and isinstance(source, ArraySource) and issparse(source.X):
         from laconic.linear.solvers.dual_descent import descend
 
-        found = descend(rows, _canonical(source.X), fit_intercept=fit_intercept, tol=tol)
+        found = descend(rows, source.X, fit_intercept=fit_intercept, tol=tol)
         if found.converged:
             return found
         start = found.point
     return _Multipliers(rows, fit_intercept, tol, max_iter).run(start)
-
-
-def _canonical(X: csr_matrix) -> csr_matrix:
-    """Each column once in a row: squares of entries are not those of their parts."""
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 class _Multipliers:
