@@ -13,6 +13,7 @@ largest memory of a process. With workers, the CPU seconds are those of all proc
     python -m benchmarks.bench_scale classes 5000000    five classes, memory against a file
     python -m benchmarks.bench_scale bytes 1000000      memory, files and workers: the same bytes
     python -m benchmarks.bench_scale kills 2000000      a worker killed at ten moments
+    python -m benchmarks.bench_scale job 20000000       the main job on a cluster, and Ctrl-C
 
 "growth" and "workers" take names of models after the number of rows.
 
@@ -208,8 +209,60 @@ def growth(folder: Path, n_rows: int, models: Sequence[str] = MODELS) -> None:
             for rows in (few, 3 * n_rows // 10, many)
         }
         ratio = found[many] / found[few]
-        said.append(f"{name}: CPU a row at {many:,} rows is {ratio:.2f} of that at {few:,}.")
+        hours = found[many] * 1e9 / 3600
+        said.append(
+            f"{name}: CPU a row at {many:,} rows is {ratio:.2f} of that at {few:,}; at that rate "
+            f"{hours:.1f} CPU hours for a billion rows, {100 * hours:.0f} for a hundred billion."
+        )
     print("\n" + "\n".join(said))
+
+
+def job(folder: Path, n_rows: int, pauses: Sequence[str] = ("20", "60")) -> None:
+    """The main job from the shell on two workers: stopped after some seconds, then whole."""
+    from distributed import Client, LocalCluster
+
+    out = folder / "job"
+    n_rows = PIECE * len(list(folder.glob("rows-*.parquet")))  # all that lie there
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        words = [sys.executable, "-m", "laconic", "fit", str(folder / "rows-*.parquet"), "--target"]
+        words += ["label", "--cluster", cluster.scheduler_address, "--cost", "fn=10"]
+        words += ["--out", str(out)]
+        for pause in pauses:
+            with subprocess.Popen(
+                words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            ) as fit:
+                time.sleep(float(pause))
+                start = time.perf_counter()
+                os.killpg(fit.pid, signal.SIGINT)
+                code = fit.wait()
+            took = time.perf_counter() - start
+            time.sleep(1.0)
+            left = client.run_on_scheduler(_tasks_left)
+            files = sorted(path.name for path in out.iterdir()) if out.exists() else []
+            print(
+                f"Ctrl-C after {pause} s: ended after {took:.1f} s with exit code {code}; {left} "
+                f"tasks and {len(files)} files left.",
+                flush=True,
+            )
+        start = time.perf_counter()
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wall = time.perf_counter() - start
+        own = resource.getrusage(resource.RUSAGE_CHILDREN)
+        worker_mb = max(client.run(_peak_mb).values())
+    print(
+        f"The main job of {n_rows:,} rows: {wall / 60:.1f} minutes on the clock; the process that "
+        f"fits takes {own.ru_utime + own.ru_stime:.0f} CPU seconds and {own.ru_maxrss / 1024:.0f} "
+        f"MB at most, a worker {worker_mb:.0f} MB."
+    )
+
+
+def _tasks_left(dask_scheduler: Any) -> int:
+    return sum(len(worker.processing) for worker in dask_scheduler.workers.values())
 
 
 def workers(folder: Path, n_rows: int, models: Sequence[str] = MODELS[::-1]) -> None:
@@ -399,6 +452,6 @@ if __name__ == "__main__":
     else:
         words = sys.argv[1:]
         tasks = {"growth": growth, "workers": workers, "block": block, "classes": classes}
-        tasks |= {"kills": kills, "bytes": same_bytes}
+        tasks |= {"kills": kills, "bytes": same_bytes, "job": job}
         chosen = tasks[words.pop(0)] if words and words[0] in tasks else report
         main(int(words.pop(0)) if words else 2_000_000, chosen, *words)
