@@ -44,7 +44,6 @@ SLOWER = 0.7
 PEERS = ("interpret-core", "khiops", "mapie", "quapy", "fasterrisk", "piqp", "xgboost")
 PENDING: tuple[str, ...] = (
     "additive/cpu", "additive/draws", "additive/means", "additive/seed 11", "additive/sizes",
-    "guarantees/quapy",
     "guarantees/ten million rows",
     "main_job/costs", "main_job/costs said", "main_job/published", "main_job/published said",
     "main_job/reported", "main_job/softened", "main_job/tolerances", "main_job/tried",
@@ -57,7 +56,7 @@ PENDING: tuple[str, ...] = (
     "scorecard/better", "scorecard/fasterrisk", "scorecard/price",
     "scorecard/proof", "scorecard/said",
     "tables/raw", "tables/raw said",
-    "votes/digits", "votes/forest", "votes/forest said", "votes/fresh", "votes/kernels",
+    "votes/forest", "votes/forest said",
     "votes/stumps",
 )  # fmt: skip
 """Names in guides whose runs are not stored yet: it may only become shorter.
