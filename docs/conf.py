@@ -87,8 +87,10 @@ def _write_runs(app: Any) -> None:
         versions = ", ".join(f"{k} {v}" for k, v in own.versions.items())
         text = escape("\n".join(own.printed)).replace("\n", "&#10;")  # no blank line ends the HTML
         lines += [
-            f'<details id="{_place(name)}"><summary>{name}: <code>{escape(own.command)}</code>, '
-            f"{own.commit}, {own.date}</summary><p>{versions}</p><pre>{text}</pre></details>",
+            f"<details><summary>{name}: <code>{escape(own.command)}</code>, "
+            # a link to what is inside opens it
+            f'{own.commit}, {own.date}</summary><p id="{_place(name)}">{versions}</p>'
+            f"<pre>{text}</pre></details>",
             "",
         ]
     page = DOCS / "generated" / "runs.md"
