@@ -46,8 +46,6 @@ PENDING: tuple[str, ...] = (
     "guarantees/ten million rows",
     "main_job/costs", "main_job/costs said", "main_job/published", "main_job/published said",
     "main_job/reported", "main_job/softened", "main_job/tolerances", "main_job/tried",
-    "naive_bayes/searches", "naive_bayes/searches counted",
-    "naive_bayes/sets", "naive_bayes/trees",
     "scale/additive", "scale/additive rows", "scale/additive two", "scale/additive workers",
     "scale/block", "scale/bytes", "scale/classes", "scale/classes additive", "scale/computed",
     "scale/cores", "scale/fits", "scale/growth", "scale/job", "scale/kills", "scale/memory",
