@@ -50,11 +50,10 @@ PENDING: tuple[str, ...] = (
     "scale/block", "scale/bytes", "scale/classes", "scale/classes additive", "scale/computed",
     "scale/cores", "scale/fits", "scale/growth", "scale/job", "scale/kills", "scale/memory",
     "scale/speed", "scale/two workers", "scale/why", "scale/workers",
-    "scorecard/better", "scorecard/fasterrisk", "scorecard/price",
+    "scorecard/better", "scorecard/fasterrisk",
     "scorecard/proof", "scorecard/said",
     "tables/raw", "tables/raw said",
     "votes/forest", "votes/forest said",
-    "votes/stumps",
 )  # fmt: skip
 """Names in guides whose runs are not stored yet: it may only become shorter.
 
