@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
+from numba.core.registry import cpu_target
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _warned: list[bool] = []
@@ -23,6 +28,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
     """
 
     def compiled(function: Function) -> Function:
+        _fill_registries()
         try:
             return numba.njit(**options)(function)  # type: ignore[no-any-return]
         except RuntimeError as error:
@@ -39,3 +45,30 @@ def njit(**options: Any) -> Callable[[Function], Function]:
         return numba.njit(**{**options, "cache": False})(function)  # type: ignore[no-any-return]
 
     return compiled
+
+
+@cache
+def _fill_registries() -> None:
+    """What numba knows of operations, which it reads at the first compilation of a process.
+
+    Ctrl-C in the middle of that left some of them out, and every later fit of a notebook failed.
+    """
+    with later_interrupts():
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+
+
+@contextmanager
+def later_interrupts() -> Iterator[None]:
+    """Ctrl-C inside the block is answered at its end; only the main thread is ever interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[Any, ...]] = []
+    usual = signal.signal(signal.SIGINT, lambda *given: came.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if came and callable(usual):
+            usual(*came[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_validate
 
@@ -12,6 +13,8 @@ import laconic
 from laconic import LaconicClassifier, expected_cost
 from laconic.core.progress import listening
 from laconic.data.demo import make_payments
+from laconic.scorecard import solver
+from laconic.scorecard.branching import Proof
 
 COSTS = {"fraud": {"genuine": 25}, "genuine": {"fraud": 1}}
 FEW = ["logistic", "bayes", "scorecard"]
@@ -94,18 +97,29 @@ def test_an_abstention_has_its_price(payments):
     assert "reject" in set(model.predict(payments[0]))
 
 
-def test_an_interruption_keeps_the_best_so_far(payments, monkeypatch):
-    X, y = payments
-
+@pytest.mark.parametrize("candidates", [["logistic", "bayes"], ["bayes", "logistic"]])
+def test_an_interruption_ends_the_fit(payments, monkeypatch, candidates):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(laconic.WeightedNaiveBayes, "fit", interrupt)
-    with pytest.warns(UserWarning, match="best so far"):
-        model = LaconicClassifier(candidates=FEW, random_state=0).fit(X, y)
-    assert model.candidate_ == "logistic"
     with pytest.raises(KeyboardInterrupt):
-        LaconicClassifier(candidates=["bayes", "logistic"]).fit(X, y)
+        LaconicClassifier(candidates=candidates, random_state=0).fit(*payments)
+
+
+def test_an_interrupted_card_ends_the_comparison(payments, monkeypatch):
+    """The search keeps its best card; the comparison took that for a fit and went on."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    solver._compiled()  # of its toy, before the proof is broken
+    monkeypatch.setattr(Proof, "run", interrupt)
+    alone = laconic.OptimalScorecardClassifier(2, pool=0.0)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        assert alone.fit(*payments).interrupted_
+    with pytest.raises(KeyboardInterrupt):
+        LaconicClassifier(candidates=["logistic", "card"], random_state=0).fit(*payments)
 
 
 def test_a_candidate_that_refuses_is_told_and_not_chosen():

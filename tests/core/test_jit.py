@@ -38,3 +38,39 @@ def test_without_a_folder_for_the_cache_functions_are_compiled_anew(tmp_path, ke
     assert done.returncode == 0, done.stderr
     assert done.stdout == "42\n"
     assert done.stderr.count("No folder can be written") == (0 if kept else 1)
+
+
+INTERRUPTED = """
+import operator, os, signal
+import numpy as np
+from numba.core.registry import cpu_target
+from laconic._jit import njit
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+context, sent = cpu_target.typing_context, []
+insert = context.insert_function
+
+def interrupted(template):
+    if not sent and template.key is operator.setitem:
+        sent.append(os.kill(os.getpid(), signal.SIGINT))
+    insert(template)
+
+context.insert_function = interrupted
+for _ in range(2):
+    try:
+        @njit()
+        def total(x):
+            x[:] = 1.0
+            return x.sum()
+
+        print(total(np.zeros(3)))
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_an_interrupted_first_use_leaves_later_ones_whole():
+    """Operations that Ctrl-C had cut off were missing for the rest of the process."""
+    words = [sys.executable, "-c", INTERRUPTED]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout == "interrupted\n3.0\n", done.stderr[-500:]

@@ -173,8 +173,8 @@ class LaconicClassifier(TableClassifier):
     Notes
     -----
     The ``predict_proba`` of a kept "minimax" holds probabilities of decisions. The penalty of the
-    additive candidates is chosen on the same folds as their held-out costs. Ctrl-C ends the
-    comparison and keeps the best so far, with a warning.
+    additive candidates is chosen on the same folds as their held-out costs. Ctrl-C ends
+    the fit and keeps nothing: ask for the best of a few minutes with ``time_budget``.
 
     See Also
     --------

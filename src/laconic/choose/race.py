@@ -82,6 +82,8 @@ class Rows:
             copy._keeps_forms = True
         labels = self.classes[self.training.y[at]]
         copy.fit(self.take(model, None if whole else places), labels, **given)
+        if getattr(copy, "interrupted_", False):  # a search that keeps its best card
+            raise KeyboardInterrupt
         # what was given for this fit is no part of the model that the user gets
         return copy.set_params(**{name: getattr(model, name) for name in settings})
 

@@ -95,11 +95,6 @@ def compare(offered: Sequence[Candidate], race: Race) -> list[Outcome]:
                 outcomes.append(Outcome.empty(candidate, n_rows, n_classes, note))
                 continue
             outcomes.append(race.run(candidate, front))
-        except KeyboardInterrupt:
-            if not any(out.complete for out in outcomes):
-                raise
-            _say(f"Interrupted while comparing {candidate.name}; the best so far is kept.")
-            break
         except ValueError as error:
             if len(offered) == 1:
                 raise
@@ -134,13 +129,10 @@ def _pages(members: Sequence[Outcome], committee: Outcome, race: Race, rule: Rul
     plain = len(pages)
     if rule.teach and _may_teach(student, committee, race):
         report_step(f"teaching {student.name}", 0.85)
-        try:
-            pupil = taught(student, committee, race)
-            others = [out for out in pool if out is not student]
-            again = [pupil, *others]
-            pages += offered_pages(again, race, rule.tolerance)[0] if pool else [pupil]
-        except KeyboardInterrupt:
-            _say(f"Interrupted while teaching {student.name}; it is kept as it is.")
+        pupil = taught(student, committee, race)
+        others = [out for out in pool if out is not student]
+        again = [pupil, *others]
+        pages += offered_pages(again, race, rule.tolerance)[0] if pool else [pupil]
     return PageChoice.of(pages, race.judge, plain)
 
 

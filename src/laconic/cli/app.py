@@ -17,6 +17,7 @@ from laconic.cli.predict import explain, predict, report
 from laconic.cli.reproduce import reproduce
 from laconic.cli.screen import complain, console
 from laconic.cli.watch import adopt, watch
+from laconic.core.progress import is_interrupt
 
 # UsageError and ClickException, by the only public name both old and new typer give them
 _UsageError = typer.BadParameter.__bases__[0]
@@ -113,6 +114,9 @@ def main(arguments: list[str] | None = None) -> None:
         complain(str(error) or type(error).__name__)
         sys.exit(2)
     except Exception as error:
+        if is_interrupt(error):
+            complain("interrupted; nothing was written")
+            sys.exit(_INTERRUPTED)
         if debug:
             raise
         complain(f"internal error, {type(error).__name__}: {error} (--debug shows where)")

@@ -31,7 +31,7 @@ PriorOption = Annotated[
                  "NAME=0.2 for a class. Repeat it."),
 ]  # fmt: skip
 BudgetOption = Annotated[
-    str | None, typer.Option("--budget", help="Time for the comparison: 60s, 5m, 1h.")
+    str | None, typer.Option("--budget", help="Keep the best of so much time: 60s, 5m, 1h.")
 ]
 ModelsOption = Annotated[
     list[str] | None,

@@ -22,6 +22,18 @@ class Deadline:
         return self._clock() >= self._end
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error is Ctrl-C; one inside a compiled function comes out as a SystemError.
+
+    >>> is_interrupt(KeyboardInterrupt()), is_interrupt(SystemError())
+    (True, False)
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__
+    return cause is not None
+
+
 # Progress of long work: whoever listens is told, without a parameter in every estimator.
 
 

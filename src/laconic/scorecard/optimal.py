@@ -114,6 +114,8 @@ class OptimalScorecardClassifier(FormPrediction):
         every card, and (objective - bound) / objective.
     duality_gap_ : float
         objective - bound.
+    interrupted_ : bool
+        Whether Ctrl-C ended the search, which keeps the best card so far.
     pool_ : list of Card
         Nearly best cards, the best first; :meth:`choose` takes one.
     substitutes_ : dict of str to list of (str, float)
@@ -264,8 +266,9 @@ class OptimalScorecardClassifier(FormPrediction):
             type(self).__name__, "raise time_limit or gap, or offer fewer items (max_candidates)"
         )
         best: Incumbent = solved.point
+        self.interrupted_ = solved.why_stopped == "stalled"
         near = [Near(best.points, best.loss)]
-        if costs is None and self.pool > 0 and solved.why_stopped != "stalled":  # Ctrl-C
+        if costs is None and self.pool > 0 and not self.interrupted_:
             near = near_cards(problem, best, float(self.pool), limit)
         self._publish(solved, near, rows.table[seen], rows.y[seen] == 1, rows.weight[seen])
         self.cost_threshold_ = None if costs is None else costs.of_card(problem, best.points)[1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from laconic._typing import Ints
 from laconic.core.losses import Solution, WhyStopped
-from laconic.core.progress import Deadline, listening, report_step
+from laconic.core.progress import Deadline, is_interrupt, listening, report_step
 from laconic.scorecard.branching import Incumbent, Proof, search_support
 from laconic.scorecard.costs import CardCosts, cheapest_card
 from laconic.scorecard.problem import CardProblem
@@ -48,7 +48,8 @@ def solve_card(
         else:
             best, bound = cheapest_card(problem, best, costs, time_limit, gap)
     except (KeyboardInterrupt, SystemError) as stopped:
-        _only_interrupts(stopped)
+        if not is_interrupt(stopped):
+            raise
         why = "stalled"
     if proof is not None:
         best, bound, nodes = proof.best, proof.bound, proof.n_nodes
@@ -56,15 +57,6 @@ def solve_card(
     if why == "gap" and best.loss - bound > gap * best.loss + 1e-9 * problem.null_loss:
         why = "budget"
     return Solution(best, best.loss, best.loss - bound, nodes, why)
-
-
-def _only_interrupts(stopped: BaseException) -> None:
-    """Raises again what is no Ctrl-C; one inside a compiled kernel comes out as a SystemError."""
-    cause: BaseException | None = stopped
-    while cause is not None and not isinstance(cause, KeyboardInterrupt):
-        cause = cause.__cause__
-    if cause is None:
-        raise stopped
 
 
 @cache
@@ -104,7 +96,8 @@ def near_cards(
     try:
         _fill(problem, found, best.loss * (1.0 + within) + 1e-12, deadline)
     except (KeyboardInterrupt, SystemError) as stopped:
-        _only_interrupts(stopped)
+        if not is_interrupt(stopped):
+            raise
     return sorted(found.values(), key=lambda near: (near.loss, near.points.tolist()))
 
 
