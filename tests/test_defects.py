@@ -36,6 +36,16 @@ def test_pairs_on_a_linear_kernel_reach_the_optimum():
     assert model.n_support_.sum() == len(model.support_)
 
 
+@pytest.mark.parametrize("kernel", [None, "linear", "rbf", "precomputed"])
+def test_of_many_best_intercepts_the_middle_is_taken(kernel):
+    """All rows are below their margin: b may be anything in [-.88, .88]; kernels gave .83."""
+    X = np.array([[-2, 0], [-1, -1], [0, -2], [0, 2], [1, 1], [2, 0]], float)
+    given = X @ X.T if kernel == "precomputed" else X
+    model = laconic.ConvexRiskClassifier("hinge", kernel=kernel, C=0.01)
+    model.fit(given, [1, 1, 1, 2, 2, 2])
+    assert float(model.intercept_[0]) == pytest.approx(0.0, abs=1e-9)
+
+
 def test_huber_with_a_weak_penalty_reaches_the_optimum():
     """It stalled at three times the best value."""
     draw = np.random.default_rng(0)

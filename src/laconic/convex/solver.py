@@ -47,6 +47,7 @@ from laconic.core.losses import (
     TruncatedMultinomial,
     WhyStopped,
     fenchel_young,
+    middle_intercept,
 )
 from laconic.data.source import ArraySource, Block, Source
 from laconic.linear.solvers.multinomial import solve_multinomial
@@ -172,7 +173,7 @@ class _Runs:
         flat = isinstance(self.loss, HingeLoss | AbsoluteError)
         if not best.converged or not self.fit_intercept or not flat:
             return best
-        b = _middle_intercept(self.source, self.loss, best.point)
+        b = middle_intercept(self.loss, *_scored(self.source, best.point), float(best.point[-1]))
         if b == best.point[-1]:
             return best
         point = np.append(best.point[:-1], b)
@@ -184,27 +185,15 @@ class _Runs:
         return replace(best, point=point, value=value, gap=gap)
 
 
-def _middle_intercept(source: Source, loss: ScoreLoss, point: Floats) -> float:
-    """The middle of the best intercepts for these coefficients, of a loss of straight pieces."""
-    w, b = point[:-1], float(point[-1])
+def _scored(source: Source, point: Floats) -> tuple[Floats, Floats, Floats]:
+    """Scores without the intercept, targets and weights of all rows."""
 
-    def part(block: Block) -> tuple[Floats, ...]:
-        y = np.asarray(block.y, dtype=np.float64)
-        kink = loss.kink(y)
+    def part(block: Block) -> tuple[Floats, Floats, Floats]:
         s = np.ones(len(block)) if block.weight is None else block.weight
-        return kink.position - np.asarray(block.X @ w), s * kink.low, s * kink.high
+        return np.asarray(block.X @ point[:-1]), np.asarray(block.y, dtype=np.float64), s
 
-    breaks, low, high = (np.concatenate(p) for p in zip(*source.map(part), strict=True))
-    order = np.argsort(breaks)
-    breaks, jump = breaks[order], (high - low)[order]
-    slopes = low.sum() + np.concatenate([[0.0], np.cumsum(jump)])  # left of each break, then right
-    flat = np.flatnonzero(np.abs(slopes) <= 1e-12 * np.abs(jump).sum())
-    flat = flat[(flat > 0) & (flat < len(breaks))]
-    if not len(flat):
-        return b
-    first, last = breaks[flat[0] - 1], breaks[flat[-1]]
-    near = 1e-9 * (1.0 + abs(b))
-    return float(first / 2 + last / 2) if first - near <= b <= last + near else b
+    z, y, s = (np.concatenate(p) for p in zip(*source.map(part), strict=True))
+    return z, y, s
 
 
 @dataclass(frozen=True)

@@ -515,6 +515,29 @@ CLASSIFICATION_LOSSES = {
 REGRESSION_LOSSES = {loss.name: loss for loss in (SquaredError, AbsoluteError, HuberError)}
 
 
+def middle_intercept(loss: ScoreLoss, z: Floats, y: Floats, weight: Floats, b: float) -> float:
+    """The middle of the best intercepts beside scores z, of a loss of straight pieces.
+
+    ``b`` is one of them; where it is the only one, or none, it is returned as it is.
+
+    >>> z, y = np.array([-0.1, 0.1]), np.array([-1.0, 1.0])  # all in [-0.9, 0.9] are best
+    >>> round(middle_intercept(HingeLoss(), z, y, np.ones(2), 0.4), 12)
+    0.0
+    """
+    kink = loss.kink(y)
+    breaks, low, high = kink.position - z, weight * kink.low, weight * kink.high
+    order = np.argsort(breaks)
+    breaks, jump = breaks[order], (high - low)[order]
+    slopes = low.sum() + np.concatenate([[0.0], np.cumsum(jump)])  # left of each break, then right
+    flat = np.flatnonzero(np.abs(slopes) <= 1e-12 * np.abs(jump).sum())
+    flat = flat[(flat > 0) & (flat < len(breaks))]
+    if not len(flat):
+        return b
+    first, last = breaks[flat[0] - 1], breaks[flat[-1]]
+    near = 1e-9 * (1.0 + abs(b))
+    return float(first / 2 + last / 2) if first - near <= b <= last + near else b
+
+
 def get_loss(name: str, *, task: str = "classification", **parameters: Any) -> Any:
     """A loss by its name; ``parameters`` go to the loss (``epsilon``, ``p_min``, ``p_max``).
 

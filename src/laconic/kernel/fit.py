@@ -8,6 +8,7 @@ for any convex loss of a score and any kernel, with a certified gap.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,13 @@ from scipy.sparse import issparse
 
 from laconic._typing import Floats, Ints
 from laconic.core.contract import Training, numbers_of
-from laconic.core.losses import ScoreLoss, Solution
+from laconic.core.losses import (
+    AbsoluteError,
+    HingeLoss,
+    ScoreLoss,
+    Solution,
+    middle_intercept,
+)
 from laconic.data.row_keys import seed_of
 from laconic.data.source import one_blas_thread
 from laconic.kernel.kernels import Kernel, KernelRows
@@ -92,8 +99,27 @@ def solve_kernel(
     fit = replace(task, tol=aim).by_the_best()
     found = fit.solution
     if not found.converged and found.gap <= tol * max(found.value, rows.least):
-        return replace(fit, solution=replace(found, why_stopped="gap"))
-    return fit
+        fit = replace(fit, solution=replace(found, why_stopped="gap"))
+    return _centred(fit, rows) if fit_intercept else fit
+
+
+def _centred(fit: KernelFit, rows: LossRows) -> KernelFit:
+    """The middle intercept where several are best, as SVC takes it, not the one met first."""
+    found = fit.solution
+    if not isinstance(rows.loss, HingeLoss | AbsoluteError) or not found.converged:
+        return fit
+    b = middle_intercept(rows.loss, fit.scores - fit.b, rows.y, rows.weight, fit.b)
+    scores = fit.scores + (b - fit.b)
+    worse = rows.value(scores) - rows.value(fit.scores)
+    # moved by rounding onto another piece of the loss: stay
+    if b == fit.b or worse > 1e-12 * found.value:
+        return fit
+    moved = replace(
+        found,
+        point=np.append(found.point[:-1], b),
+        details=MappingProxyType({**found.details, "scores": scores}),
+    )
+    return replace(fit, solution=moved, b=b)
 
 
 @dataclass(frozen=True)
