@@ -87,8 +87,9 @@ class LinearColumn:
         gone = np.isnan(values)
         out = np.where(gone, self.centre, values)
         if standard:
-            # the difference of halves does not overflow where that of the numbers would
-            out = 2.0 * (out / 2.0 / self.scale - self.centre / 2.0 / self.scale)
+            # the difference of halves does not overflow where that of the numbers would; divided
+            # first, cells of 1 that are 1e-12 apart would lose most of their digits
+            out = 2.0 * ((out / 2.0 - self.centre / 2.0) / self.scale)
         every = np.arange(len(out))
         if not self.has_missing:
             return every, np.zeros(len(out), dtype=np.int64), out
@@ -140,7 +141,10 @@ def _centre_and_scale(values: Floats, weight: Floats) -> tuple[float, float]:
     share = weight / weight.max()
     share = share / share.sum()
     centre = float(share @ (values / unit))
-    spread = float(np.sqrt(share @ (values / unit - centre) ** 2))
+    # a mean far from zero is off by what is much to a narrow column, and by the order of the rows
+    centre += float(share @ (values / unit - centre))
+    apart = values / unit - centre
+    spread = float(np.sqrt(max(share @ apart**2 - (share @ apart) ** 2, 0.0)))
     scale = spread * unit if spread > 1e-12 else unit
     return centre * unit, max(scale, LEAST_SCALE)
 
