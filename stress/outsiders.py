@@ -30,6 +30,11 @@ class Suite:
 
 
 MEDIAN = "the absolute loss is about the median, and its penalty about squares"
+SOLVERS = "names, limits, iterations and random numbers of its own solvers"
+SQUARES = "the penalty is one of squares"
+INFINITE = "C = inf is refused: give a large number"
+PAIRS = "scores of pairs of classes; ours is one against the rest"
+TARGETS = "several targets at once are refused"
 SUITES: dict[str, Suite] = {
     "self training": Suite("sklearn.semi_supervised.tests.test_self_training", "SVC"),
     "thresholds": Suite(
@@ -79,7 +84,7 @@ SUITES: dict[str, Suite] = {
         "sklearn.tests.test_calibration",
         "LogisticRegression LinearSVC",
         {
-            "test_temperature_scaling": "C = inf is refused: give a large number",
+            "test_temperature_scaling": INFINITE,
             "test_calibration_default_estimator": "the default inside is scikit-learn's own",
         },
     ),
@@ -110,15 +115,87 @@ SUITES: dict[str, Suite] = {
         {
             "test_(cross_val_score_with_score_func_classification|permutation_score)": "accuracy "
             "of one class against another on iris; ours is one against the rest",
-            "test_cross_val_predict_decision_function_shape": "scores of pairs of classes",
-            "test_cross_val_predict_input_types": "several targets at once are refused",
+            "test_cross_val_predict_decision_function_shape": PAIRS,
+            "test_cross_val_predict_input_types": TARGETS,
         },
     ),
-    "elimination": Suite("sklearn.feature_selection.tests.test_rfe", "LogisticRegression SVC"),
-    "logistic": Suite("sklearn.linear_model.tests.test_logistic", "LogisticRegression"),
-    "svm": Suite("sklearn.svm.tests.test_svm", "SVC"),
-    "ridge": Suite("sklearn.linear_model.tests.test_ridge", "Ridge"),
-    "pca": Suite("sklearn.decomposition.tests.test_pca", "PCA"),
+    "elimination": Suite(
+        "sklearn.feature_selection.tests.test_rfe",
+        "LogisticRegression SVC",
+        {
+            r"test_rfecv\[": f"{PAIRS}, which on iris does as well without the first column",
+            "test_rfe_sparse_coef": "sparsify is its own",
+        },
+    ),
+    "logistic": Suite(
+        "sklearn.linear_model.tests.test_logistic",
+        "LogisticRegression",
+        {
+            ".*(elastic_?net|l1_?ratio|penalty_none|penalty_deprecated)": SQUARES,
+            r"test_logistic_regression_cv_refit\[.*-1\]": SQUARES,
+            "test_(c_inf_no|logistic_regression_solvers_multiclass_unpen)": INFINITE,
+            "test_(check_solver_option|liblinear_|large_sparse_matrix)": SOLVERS,
+            "test_(newton_cholesky_fallback|max_iter|zero_max_iter|warm_start)": SOLVERS,
+            r"test_logistic_cv(_multinomial_score)?\[": "digits of where its own solvers stop "
+            "inside LogisticRegressionCV; ours stops at a gap",
+            "test_(dtype_match|nan)": "float64 throughout, and other words for NaN",
+            "test_logistic_regression_callback": "callbacks are experimental and its own",
+            "test_(logisticregression_warns_with_n_jobs|sparsify)": "n_jobs, sparsify",
+            "test_logreg_predict_proba_multinomial": "_predict_proba_lr is its own",
+        },
+    ),
+    "svm": Suite(
+        "sklearn.svm.tests.test_svm",
+        "SVC",
+        {
+            "test_(libsvm_parameters|precomputed|tweak_params)": "equal to the last bit; ours are "
+            "1e-12 away, and its private arrays are its own",
+            "test_(probability|hasattr_predict_proba|svc_nusvc_probA)": "a hinge has no "
+            "probabilities",
+            "test_(decision_function_shape|svc_invalid_break_ties|svc_ovr_tie)": PAIRS,
+            "test_(libsvm_convergence_warnings|n_iter_libsvm)": SOLVERS,
+            "test_weight$": "class_weight: give sample_weight",
+            "test_negative_(sample_)?weight": "negative weights are refused",
+            "test_svc_nonfinite_params": "cells of 1e308 are refused in other words",
+            "test_svm_with_infinite_C": INFINITE,
+            "test_(bad_input|sparse_precomputed)": "sparse rows of a dense fit and sparse Gram "
+            "matrices are read",
+            "test_(gamma_scale|svc_raises_error_internal|immutable_coef)": "_gamma, _n_support and "
+            "a coef_ that cannot be set are its own",
+            "test_custom_kernel_not_array_input": "rows of a kernel are numbers",
+        },
+    ),
+    "ridge": Suite(
+        "sklearn.linear_model.tests.test_ridge",
+        "Ridge",
+        {
+            "test_ridge_(cv_custom_multi|cv_individual|cv_multi|cv_results_pred)": TARGETS,
+            "test_ridge_(individual|shapes|gcv_sample_weights|intercept$)": TARGETS,
+            "test_dense_sparse": TARGETS,
+            r"test_ridge_(regression\[|fit_intercept_sparse)": SOLVERS,
+            "test_(lbfgs_solver_error|n_iter)": SOLVERS,
+            "test_ridge_positive": "positive=True is its own",
+            "test_dtype_match": "float64 throughout",
+            r"test_ridge_regression_unpenalized_hstacked_X\[.*long": "a penalty of 1e-16 stands "
+            "for none: which of equal fits is the shortest is below rounding",
+        },
+    ),
+    "pca": Suite(
+        "sklearn.decomposition.tests.test_pca",
+        "PCA",
+        {
+            "test_(pca_sparse|sparse_pca)": "dense tables, said so",
+            "test_(pca_solver_equivalence|pca_svd_solver_auto|pca_validation)": SOLVERS,
+            "test_(fit_mle|infer_dim|mle_|n_components_mle|pca_dim)": "n_components='mle'",
+            r"test_(pca_score|pca_sanity_noise|pca_zero_noise|pca\[)": "the gaussian model of "
+            "rows, its covariance and its likelihood are its own",
+            "test_(whitening|pca_explained_variance|variance_correctness)": "whitening and "
+            "explained_variance_ are its own; ours keeps shares",
+            "test_(pca_singular_values|n_components_none|pca_n_components_mostly)": "ours keeps "
+            "the singular values and shares of all axes",
+            "test_pca_dtype_preservation": "float64 throughout",
+        },
+    ),
 }
 QUICK = ("voting",)
 

@@ -23,8 +23,12 @@ FIRST = (
 
 
 def _logistic(asked: dict[str, Any]) -> Any:
+    """Their ``tol`` is about slopes, ours about the objective, which goes with their square."""
     return laconic.GrayZoneLogisticRegression(
-        C=asked["C"], fit_intercept=asked["fit_intercept"], class_weight=asked["class_weight"]
+        C=asked["C"],
+        fit_intercept=asked["fit_intercept"],
+        class_weight=asked["class_weight"],
+        tol=min(1e-6, max(asked["tol"] ** 2, 1e-14)),
     )
 
 
@@ -40,7 +44,7 @@ def _linear_svc(asked: dict[str, Any]) -> Any:
 def _ridge(asked: dict[str, Any]) -> Any:
     penalty = float(asked["alpha"])
     return ConvexRiskRegressor(
-        "squared", C=1.0 / max(penalty, 1e-10), fit_intercept=asked["fit_intercept"]
+        "squared", C=1.0 / max(penalty, 1e-16), fit_intercept=asked["fit_intercept"], tol=1e-14
     )
 
 
