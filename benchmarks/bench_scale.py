@@ -77,6 +77,8 @@ def model_of(name: str) -> Any:
         return laconic.MinimaxClassifier(n_bins=6)
     if name == "SparseAdditiveClassifier":  # no folds: they take 50,000 rows at any size
         return laconic.SparseAdditiveClassifier(pairs=10, group_penalty=0.0, random_state=0)
+    if name == "MinCqClassifier":
+        return laconic.votes.MinCqClassifier()
     return getattr(laconic, name)()
 
 
