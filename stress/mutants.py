@@ -16,6 +16,7 @@ from functools import lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 
+from stress.mendings import MENDINGS
 from stress.run import FAILED, Part
 
 ROOT = Path(__file__).parent.parent
@@ -208,6 +209,9 @@ MUTANTS: tuple[Mutant, ...] = (
     *_of(
         "convex/solver", "tests/convex",
         ("if not np.isfinite(point).all():", "if False:"),
+    ),
+    *_of(
+        "core/losses", "tests/convex src/laconic/core/losses.py",
         ("return float(first / 2 + last / 2)", "return float(first)"),
     ),
     *_of(
@@ -252,6 +256,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "rules/estimator", "tests/rules/test_sparse_rules.py",
         ("forbidden).ordered(rows.column_keys)", "forbidden)"),
     ),
+    *(made for file, test, change in MENDINGS for made in _of(file, test, change)),
 )  # fmt: skip
 
 
