@@ -113,6 +113,13 @@ def _words(what: str, place: Path, seed: int) -> tuple[tuple[str, ...], str]:
     rows, model = str(folder() / "rows.csv"), str(folder() / "old" / "model.json")
     if what == "fit":
         return ("fit", rows, *FIT, "--out", str(place), "--seed", str(seed)), "model.json"
+    if what == "choice":
+        return ("fit", rows, *FIT[:-2], "--out", str(place), "--seed", str(seed)), "model.json"
+    if what == "compare":
+        return ("compare", rows, *FIT[:-2], "--seed", str(seed)), ""
+    if what == "report":
+        written = str(place / "out.html")
+        return ("report", model, rows, "--target", "label", "--out", written), "out.html"
     if what == "scan":
         return ("fit", rows, *FIT[:-1], "bayes", "--out", str(place), "--scan"), "model.json"
     if what == "predict":
@@ -192,10 +199,10 @@ def interrupt(what: str, number: int) -> str:
     with tempfile.TemporaryDirectory(dir=folder()) as name:
         place, log = Path(name) / "new", folder() / "log"
         words, _ = _words(what, place, number)
-        if what not in ("fit", "scan"):
+        if what not in ("fit", "scan", "choice"):
             place.mkdir()
         pid = _child(words, log)
-        time.sleep(draw.uniform(0.0, 0.4))
+        time.sleep(draw.uniform(0.0, 4.0 if what in ("choice", "compare") else 0.4))
         os.kill(pid, signal.SIGINT)
         status, took = _ended(pid)
         code = os.waitstatus_to_exitcode(status)
@@ -333,6 +340,8 @@ ORDER = [fault for count, fault in KINDS for _ in range(count)]
 random.Random(0).shuffle(ORDER)
 ORDER += [lost_worker, *[lambda n: interrupt("scan", n)] * 5]
 ORDER += [lambda n: little_memory(1600, "--scan")]
+ORDER += [lambda n: interrupt("choice", n)] * 8 + [lambda n: interrupt("compare", n)] * 4
+ORDER += [lambda n: interrupt("report", n)] * 4
 
 
 def outcome(number: int) -> str:
