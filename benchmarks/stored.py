@@ -45,10 +45,6 @@ PEERS = ("interpret-core", "khiops", "mapie", "quapy", "fasterrisk", "piqp", "xg
 PENDING: tuple[str, ...] = (
     "main_job/costs", "main_job/costs said", "main_job/published", "main_job/published said",
     "main_job/reported", "main_job/softened", "main_job/tolerances", "main_job/tried",
-    "scorecard/better", "scorecard/fasterrisk",
-    "scorecard/proof", "scorecard/said",
-    "tables/raw", "tables/raw said",
-    "votes/forest", "votes/forest said",
 )  # fmt: skip
 """Names in guides whose runs are not stored yet: it may only become shorter.
 
