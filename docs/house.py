@@ -26,7 +26,7 @@ ROWS = [
     ["data"],
     ["core"],
     ["decide", "linear", "modl", "additive", "votes", "rules"],
-    ["kernel", "bayes"],
+    ["kernel", "bayes", "boosted"],
     ["convex", "scorecard"],
     ["minimax"],
     ["choose", "papers"],

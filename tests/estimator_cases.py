@@ -193,6 +193,11 @@ def _rules() -> list[BaseEstimator]:
     ]
 
 
+def _boosted() -> list[BaseEstimator]:
+    make = laconic.boosted.BoostedStepsClassifier
+    return [make(random_state=0), make(2, pairs=0.0, max_cuts=5)]
+
+
 def _blended() -> list[BaseEstimator]:
     make = laconic.BlendedClassifier
     bayes = laconic.WeightedNaiveBayes(random_state=0)
@@ -201,6 +206,7 @@ def _blended() -> list[BaseEstimator]:
 
 CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
     "BlendedClassifier": _blended,
+    "BoostedStepsClassifier": _boosted,
     "CBBoostClassifier": _cb_boost,
     "CGBoostClassifier": _cg_boost,
     "CqBoostClassifier": _cq_boost,
@@ -231,8 +237,8 @@ CASES: dict[str, Callable[[], list[BaseEstimator]]] = {
 
 
 FAMILIES = (
-    "additive", "bayes", "choose", "convex", "decide", "kernel", "linear", "minimax", "modl",
-    "rules", "scorecard", "votes",
+    "additive", "bayes", "boosted", "choose", "convex", "decide", "kernel", "linear", "minimax",
+    "modl", "rules", "scorecard", "votes",
 )  # fmt: skip
 
 

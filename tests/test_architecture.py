@@ -15,7 +15,7 @@ import laconic
 PACKAGE = Path(laconic.__file__).parent
 FAMILIES = {
     "linear", "kernel", "convex", "additive", "votes", "modl", "bayes", "minimax", "rules",
-    "scorecard", "decide",
+    "boosted", "scorecard", "decide",
 }  # fmt: skip
 BASE = {"_typing", "_door", "_jit", "data", "core"}
 # a family stands on the base and on the families named here, on no other
@@ -25,6 +25,7 @@ FAMILY_IMPORTS = {
     "convex": {"linear", "kernel"},
     "bayes": {"modl"},
     "minimax": {"modl", "convex", "decide"},
+    "boosted": {"rules"},
     "scorecard": {"linear", "modl", "bayes", "rules"},
 }
 AFTER = ["choose", "export", "reporting", "watching", "job", "cli"]

@@ -50,6 +50,7 @@ CERTIFIES = {
     "BlendedClassifier": "sum of its members' objectives",
     "KMeansK": "distortion, for one column",
     # no optimum is claimed
+    "BoostedStepsClassifier": None,
     "SelectiveNaiveBayes": None,
     "PrincipalMap": None,
     "DecisionClassifier": None,

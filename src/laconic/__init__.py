@@ -45,8 +45,8 @@ _HOME = {
 }
 
 _PACKAGES = {
-    "additive", "bayes", "choose", "convex", "core", "decide", "displays", "export", "kernel",
-    "linear", "minimax", "modl", "rules", "scorecard", "votes",
+    "additive", "bayes", "boosted", "choose", "convex", "core", "decide", "displays", "export",
+    "kernel", "linear", "minimax", "modl", "rules", "scorecard", "votes",
 }  # fmt: skip
 
 _open, _, _names = door(__name__, _HOME)

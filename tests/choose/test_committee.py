@@ -12,10 +12,11 @@ import laconic
 from laconic import BlendedClassifier, LaconicClassifier
 from laconic.choose.budget import Budget
 from laconic.choose.candidates import Candidate
-from laconic.choose.committee import Committee, front_of, weighted_mean
+from laconic.choose.committee import Committee, centre_of, front_of, weighted_mean
 from laconic.choose.comparison import Judge, OperatingCondition, Outcome
 from laconic.choose.page.pages import PageChoice, formed, pages_of
 from laconic.choose.page.shortening import form_size
+from laconic.choose.tuning import PAIR_PENALTY, PARTNER_SHARE, STACK_PENALTY
 from laconic.core.decisions import expected_costs
 
 EVEN = OperatingCondition(1.0 - np.eye(2), np.array([0.5, 0.5]))
@@ -58,6 +59,33 @@ def test_the_front_runner_is_the_centre_and_else_the_best():
     rest = [outcome(judge, "rules", 2.0, seed=4), outcome(judge, "logistic", 0.2, seed=5)]
     assert front_of([*rest, outcome(judge, "additive-single", 0.1, seed=6)], judge) == 2
     assert front_of(rest, judge) == 0
+
+
+def test_the_partner_has_its_share_of_the_centre_beside_a_front_runner_only():
+    judge = judge_of()
+    front, partner = outcome(judge, "additive", 1.0), outcome(judge, "boosted", 1.0, seed=2)
+    rest = outcome(judge, "rules", 2.0, seed=4)
+    weights, penalty = centre_of([rest, front, partner], judge)
+    np.testing.assert_allclose(weights, [0.0, 1.0 - PARTNER_SHARE, PARTNER_SHARE])
+    assert penalty == PAIR_PENALTY
+    for pool in ([rest, partner], [rest, front]):
+        weights, penalty = centre_of(pool, judge)
+        assert sorted(weights) == [0.0, 1.0]
+        assert penalty == STACK_PENALTY
+    # two members that know nothing of one another share the weight as the centre says
+    found = weighted_mean([front, partner], judge, FOLDS, forms=False)
+    shares = dict(zip([out.name for out in found.members], found.weights, strict=True))
+    assert abs(shares["boosted"] - PARTNER_SHARE) < 0.2
+
+
+def test_a_mean_with_a_member_that_certifies_nothing_certifies_nothing():
+    judge = judge_of()
+    pool = [outcome(judge, "additive", 1.0), outcome(judge, "boosted", 1.0, seed=2)]
+    for out in pool:
+        out.gaps.append(1e-9)
+    assert max(weighted_mean(pool, judge, FOLDS, forms=False).gaps) < 1e-6
+    pool[1].gaps.clear()
+    assert not weighted_mean(pool, judge, FOLDS, forms=False).gaps
 
 
 def test_what_has_no_mean_with_others_is_not_in_the_pool():

@@ -69,7 +69,7 @@ def test_where_a_share_is_too_much_the_best_weight_is_smaller():
             p = 1 / (1 + np.exp(-score))
             both.append(np.stack([1 - p, p], axis=1))
         logs = np.stack([log_probabilities(p, 200) for p in both])
-        problem = StackProblem(logs, y, np.ones(200), 0, 0.0)
+        problem = StackProblem(logs, y, np.ones(200), np.eye(len(logs))[0], 0.0)
         gap = gap_with_a_share(both[0], both[1], y, 200.0, 0.25).sum()
         expected = problem.value(np.array([0.75, 0.25])) - problem.value(np.array([1.0, 0.0]))
         assert gap == pytest.approx(expected)

@@ -9,14 +9,17 @@ from typing import Any
 from laconic._typing import Floats
 from laconic.additive.estimator import SparseAdditiveClassifier
 from laconic.bayes.estimator import WeightedNaiveBayes
+from laconic.boosted.estimator import BoostedStepsClassifier
 from laconic.choose.tuning import (
     CARD_GAP,
     CARD_SECONDS,
     LANDMARKS,
     MANY_LEVELS,
+    MOST_BOOSTED_ROWS,
     MOST_KERNEL_LEVELS,
     MOST_KERNEL_ROWS,
     MOST_RULES_ROWS,
+    PARTNER,
     TREES,
     ZONE_WIDTH,
 )
@@ -168,6 +171,12 @@ def auto_candidates(
             by_default=False,  # beside "additive" it never had weight: 110 halves of 25 sets
             unless_single="additive",
             keeps=both,
+        ),
+        Candidate(
+            PARTNER,
+            BoostedStepsClassifier(random_state=seed, **known.settings("forbid")),
+            by_default=n_rows <= MOST_BOOSTED_ROWS and len(costs) == 2,
+            keeps=pairs,
         ),
         Candidate("logistic", PlainLogisticRegression(), keeps=pairs),
         Candidate(

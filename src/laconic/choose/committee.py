@@ -23,7 +23,7 @@ from laconic.choose.stacking import (
     solve_stack,
     stacked,
 )
-from laconic.choose.tuning import FRONT
+from laconic.choose.tuning import FRONT, PAIR_PENALTY, PARTNER, PARTNER_SHARE, STACK_PENALTY
 from laconic.core.contract import TableClassifier, TableReader
 from laconic.core.forms import AdditiveScore
 
@@ -43,6 +43,21 @@ def front_of(outcomes: Sequence[Outcome], judge: Judge) -> int:
     return int(np.argmin([judge.log_loss(out) for out in outcomes]))
 
 
+def centre_of(outcomes: Sequence[Outcome], judge: Judge) -> tuple[Floats, float]:
+    """Weights that those of a committee are shrunk to, and how strongly.
+
+    The front runner has all the weight, or leaves some of it to its partner, which errs elsewhere.
+    """
+    weights = np.zeros(len(outcomes))
+    front = front_of(outcomes, judge)
+    weights[front] = 1.0
+    names = [out.name for out in outcomes]
+    if outcomes[front].name not in FRONT or PARTNER not in names:
+        return weights, STACK_PENALTY
+    weights[front], weights[names.index(PARTNER)] = 1.0 - PARTNER_SHARE, PARTNER_SHARE
+    return weights, PAIR_PENALTY
+
+
 def weighted_mean(
     members: Sequence[Outcome], judge: Judge, folds: Folds, *, forms: bool
 ) -> Outcome:
@@ -55,8 +70,7 @@ def weighted_mean(
     seen = np.flatnonzero(np.all([np.isfinite(own[:, 0]) for own in said], axis=0))
     n_rows, total = len(judge.y), float(judge.weight.sum())
     logs = np.stack([log_probabilities(own[seen], total) for own in said])
-    centre = front_of(members, judge)
-    problem = StackProblem(logs, judge.y[seen], judge.weight[seen], centre)
+    problem = StackProblem(logs, judge.y[seen], judge.weight[seen], *centre_of(members, judge))
     solution = solve_stack(problem).warn_if_short("The committee's weights", "report the table")
     place = np.full(n_rows, -1, dtype=np.int64)
     place[seen] = np.arange(len(seen))
@@ -68,7 +82,10 @@ def weighted_mean(
     out = _outcome([members[m] for m in on], solution.point[on], raw, forms)
     if forms:
         out.forms = dict(members[on[0]].forms) if len(on) == 1 else _mean_forms(members, weights)
-    out.gaps.append(solution.gap / max(solution.value, 1e-300))
+    if all(member.gaps for member in out.members):
+        out.gaps.append(solution.gap / max(solution.value, 1e-300))
+    else:  # where a member solves no convex problem, nothing certifies the mean
+        out.gaps.clear()
     return judge.price(out)
 
 

@@ -109,7 +109,7 @@ class LaconicClassifier(TableClassifier):
         False keeps the committee itself: no form, no SQL, no model file.
     max_size : int, default=300
         Most entries of a readable model.
-    tolerance : float, default=0.0005
+    tolerance : float, default=0.0008
         The shortest page is kept that strays from the long sum of terms, on rows that neither has
         seen, by at most this share of the entropy of the classes: what it adds to the log loss.
     teach : bool, default=False

@@ -16,7 +16,7 @@ from laconic.choose.page.pages import PageChoice, formed, offered_pages
 from laconic.choose.page.teaching import taught
 from laconic.choose.race import Race
 from laconic.choose.reported import Estimate, reported
-from laconic.choose.tuning import CLEARLY, FRONT, PROBE_ROWS, TAUGHT_ROWS, TEACHERS
+from laconic.choose.tuning import CLEARLY, FRONT, PARTNER, PROBE_ROWS, TAUGHT_ROWS, TEACHERS
 from laconic.core.progress import report_step
 from laconic.linear.plain import PlainLogisticRegression
 
@@ -87,7 +87,8 @@ def compare(offered: Sequence[Candidate], race: Race) -> list[Outcome]:
         if _same_as_another(candidate, outcomes):
             continue
         front = None
-        if not candidate.own:  # what the user asks about is judged on all folds
+        # what the user asks about is judged on all folds, and so is what has a weight beforehand
+        if not candidate.own and candidate.name != PARTNER:
             front = next((out for out in outcomes if out.complete), None)
         try:
             note = candidate.left_out or race.refused(candidate)

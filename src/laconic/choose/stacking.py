@@ -5,15 +5,15 @@ With :math:`L_{mik}` the log-probability that member m gives class k of row i, t
 .. math:: p_{ik} \propto \exp \sum_m v_m L_{mik}, \qquad v \ge 0, \; \sum_m v_m = 1
 
 (for two classes: the weighted mean of the log-odds). Its log loss is convex in v. The weights are
-shrunk towards one member, the centre c:
+shrunk towards a centre c, weights of few members that were best over many tables:
 
 .. math:: \min_v \; \sum_i w_i \Big[\log \sum_k e^{\sum_m v_m L_{mik}} - \sum_m v_m L_{m i y_i}\Big]
-          + \tfrac{\lambda}{2} (1 - v_c)^2
+          + \tfrac{\lambda}{2} \sum_{m: c_m > 0} (c_m - v_m)^2
 
 so that others enter where held-out rows gain by them, and take much of the weight only where they
-gain much: a member as good as the centre is worth a small weight at no price, and the centre alone
-is left for :math:`\lambda / 2` nats. The certificate is that of Frank and Wolfe: with
-g the gradient at v, no v is better by more than :math:`g \cdot v - \min_m g_m`.
+gain much: a member as good as the centre is worth a small weight at no price, and a centre of one
+member leaves altogether for :math:`\lambda / 2` nats. The certificate is that of Frank and Wolfe:
+with g the gradient at v, no v is better by more than :math:`g \cdot v - \min_m g_m`.
 """
 
 from __future__ import annotations
@@ -43,27 +43,30 @@ class StackProblem:
     logs: Floats
     y: Ints
     weight: Floats
-    centre: int
+    centre: Floats
     penalty: float = STACK_PENALTY
+
+    def _away(self, v: Floats) -> Floats:
+        """How far the members of the centre are from it."""
+        return np.where(self.centre > 0.0, v - self.centre, 0.0)
 
     def value(self, v: Floats) -> float:
         """The penalised log loss."""
         scores = np.tensordot(v, self.logs, axes=1)
         own = scores[np.arange(len(self.y)), self.y]
         loss = float(self.weight @ (logsumexp(scores, axis=1) - own))
-        return loss + 0.5 * self.penalty * (1.0 - float(v[self.centre])) ** 2
+        return loss + 0.5 * self.penalty * float((self._away(v) ** 2).sum())
 
     def derivatives(self, v: Floats) -> tuple[Floats, Floats]:
         """Gradient and Hessian."""
         proba = softmax(np.tensordot(v, self.logs, axes=1), axis=1)
         mean = np.einsum("ik,mik->mi", proba, self.logs)
         own = self.logs[:, np.arange(len(self.y)), self.y]
-        gradient = (mean - own) @ self.weight
-        gradient[self.centre] -= self.penalty * (1.0 - float(v[self.centre]))
+        gradient = (mean - own) @ self.weight + self.penalty * self._away(v)
         spread = (self.logs - mean[:, :, None]) * np.sqrt(self.weight[:, None] * proba)
         flat = spread.reshape(len(self.logs), -1)
         hessian = flat @ flat.T
-        hessian[self.centre, self.centre] += self.penalty
+        hessian[np.diag_indices_from(hessian)] += self.penalty * (self.centre > 0.0)
         return gradient, hessian
 
     def on(self, rows: Ints) -> StackProblem:
@@ -79,11 +82,12 @@ def solve_stack(problem: StackProblem, start: Floats | None = None) -> Solution:
     >>> y = np.array([0, 1, 1, 0, 1])
     >>> sure = np.where(y[:, None] == [0, 1], 0.9, 0.1)
     >>> blind = np.full((5, 2), 0.5)
-    >>> found = solve_stack(StackProblem(np.log([blind, sure]), y, np.ones(5), 0, 0.1))
+    >>> problem = StackProblem(np.log([blind, sure]), y, np.ones(5), np.array([1.0, 0.0]), 0.1)
+    >>> found = solve_stack(problem)
     >>> found.point.round(6).tolist()
     [0.0, 1.0]
     """
-    v = _unit(len(problem.logs), problem.centre) if start is None else start
+    v = problem.centre if start is None else start
     value, gap, n_steps = problem.value(v), np.inf, 0
     why: WhyStopped = "max_iter"
     while n_steps < _MOST_STEPS:
@@ -104,12 +108,6 @@ def solve_stack(problem: StackProblem, start: Floats | None = None) -> Solution:
         v, value = v + length * towards, now
         n_steps += 1
     return Solution(v, value, gap, n_steps, why)
-
-
-def _unit(n: int, at: int) -> Floats:
-    v = np.zeros(n)
-    v[at] = 1.0
-    return v
 
 
 def _quadratic_on_simplex(hessian: Floats, gradient: Floats, v: Floats) -> Floats:
