@@ -186,6 +186,17 @@ def test_groups_are_judged_honestly_and_twenty_percent_too_good_without():
     assert told["without"].high < paid
 
 
+def test_a_model_whose_bags_would_mix_groups_is_refused():
+    X, y, patient = _patients(40, np.random.default_rng(0))
+    model = LaconicClassifier(candidates=["logistic", "boosted"], cv=3)
+    told = model.fit(X, y).comparison_.set_index("candidate")["note"]
+    assert told["boosted"] == ""
+    told = model.fit(X, y, groups=patient).comparison_.set_index("candidate")["note"]
+    assert told["boosted"].startswith("refused: its bags")
+    with pytest.raises(ValueError, match="No candidate could be fitted: refused: its bags"):
+        LaconicClassifier(candidates=["boosted"]).fit(X, y, groups=patient)
+
+
 def test_a_splitter_that_would_leak_is_an_error():
     X, y, patient = _patients(40, np.random.default_rng(0))
     shuffled = KFold(4, shuffle=True, random_state=0)

@@ -61,6 +61,8 @@ class Candidate:
     own: bool = False
     beside: bool = False
     """Compared, and no part of what is kept."""
+    mixes: bool = False
+    """It stops by rows that it draws itself, and is refused where rows must be kept apart."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,7 @@ def auto_candidates(
             BoostedStepsClassifier(random_state=seed, **known.settings("forbid")),
             by_default=n_rows <= MOST_BOOSTED_ROWS and len(costs) == 2,
             keeps=pairs,
+            mixes=True,
         ),
         Candidate("logistic", PlainLogisticRegression(), keeps=pairs),
         Candidate(

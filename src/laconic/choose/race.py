@@ -208,7 +208,9 @@ class Race:
         return 1.0 if candidate.own_folds else float(len(self.rows.folds))
 
     def refused(self, candidate: Candidate) -> str:
-        """Why there is no time for a candidate; nothing when there is."""
+        """Why a candidate is not tried; nothing when it is."""
+        if candidate.mixes and self.rows.apart:
+            return "refused: its bags do not keep apart the rows that the folds do"
         if not self.budget.limited:
             return ""
         if self.budget.for_comparison <= 0.0:
