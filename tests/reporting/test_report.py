@@ -428,6 +428,10 @@ def test_certificates_are_read_from_the_model():
     kinds = {e["kind"]: e for e in report(rule, X, y).summary["certificates"]}
     assert kinds["minimax"]["value"] == rule.minimax_risk_
     assert kinds["held_out_risks"]["value"] == rule.class_risks_oof_.max()
+    steps = laconic.boosted.BoostedStepsClassifier(bags=2, random_state=0).fit(X, y)
+    found = report(steps, X, y)
+    assert "steps" in {e["kind"] for e in found.summary["certificates"]}
+    assert "No distance to the best is known" in found.to_html()
     given = [{"title": "Audit", "says": "Checked.", "assumes": "care."}]
     page = report(rule, X, y, certificates=given, language="fr").to_html()
     assert "Audit" in page

@@ -37,7 +37,7 @@ from laconic.reporting.shapes import describe_model, form_of, map_rows
 def certificates_of(rows: Measured, spread: dict[str, Any]) -> list[dict[str, Any]]:
     """One dict for each certificate: ``kind``, ``value`` and what its sentence needs.
 
-    Kinds: "measured" (an interval for the cost), "gap", "edited", "pac_bayes", "c_bound",
+    Kinds: "measured" (an interval for the cost), "gap", "steps", "edited", "pac_bayes", "c_bound",
     "minimax", "held_out_risks", "compression".
     """
     model = rows.inner
@@ -94,6 +94,8 @@ def _largest(model: Any, name: str) -> float | None:
 
 def _gap(model: Any) -> list[dict[str, Any]]:
     gap = _largest(model, "duality_gap_")
+    if gap is None and _holds_steps(model):
+        return [{"kind": "steps", "value": None}]
     if gap is None or hasattr(model, "minimax_risk_"):
         return []
     if not math.isfinite(gap):
@@ -101,6 +103,14 @@ def _gap(model: Any) -> list[dict[str, Any]]:
     objective = getattr(model, "objective_", getattr(model, "criterion_", None))
     scale = None if objective is None else float(np.max(np.asarray(objective, dtype=np.float64)))
     return [{"kind": "gap", "value": gap, "objective": scale}]
+
+
+def _holds_steps(model: Any) -> bool:
+    """Whether boosted steps, which minimise no criterion, are the model or a part of it."""
+    from laconic.boosted.estimator import BoostedStepsClassifier
+
+    parts = model, *getattr(model, "estimators_", ())
+    return any(isinstance(part, BoostedStepsClassifier) for part in parts)
 
 
 def _of_votes(model: Any) -> list[dict[str, Any]]:

@@ -393,6 +393,12 @@ _WORDS: dict[str, tuple[str, str]] = {
         "nothing about the data: it is a proof by duality on the training rows, and it says nothing of new rows.",
         "rien sur les données : c'est une preuve par dualité sur les lignes d'apprentissage, qui ne dit rien de nouvelles lignes.",
     ),
+    "steps_t": ("No distance to the best is known", "Distance au meilleur inconnue"),
+    "steps_s": (
+        "Boosted steps are part of this page: they minimise no criterion, and nothing proves how far they are from the best.",
+        "Des pas de boosting font partie de cette page : ils ne minimisent aucun critère, et rien ne prouve leur distance au meilleur.",
+    ),
+    "steps_a": ("nothing.", "rien."),
     "edited_t": ("Edited by hand", "Modifié à la main"),
     "edited_s": (
         "Parts of the model were changed after the fit, so no distance to the best model is known.",
