@@ -141,10 +141,7 @@ def _centre_and_scale(values: Floats, weight: Floats) -> tuple[float, float]:
     share = weight / weight.max()
     share = share / share.sum()
     centre = float(share @ (values / unit))
-    # a mean far from zero is off by what is much to a narrow column, and by the order of the rows
-    centre += float(share @ (values / unit - centre))
-    apart = values / unit - centre
-    spread = float(np.sqrt(max(share @ apart**2 - (share @ apart) ** 2, 0.0)))
+    spread = float(np.sqrt(share @ (values / unit - centre) ** 2))
     scale = spread * unit if spread > 1e-12 else unit
     return centre * unit, max(scale, LEAST_SCALE)
 
