@@ -42,9 +42,7 @@ PRINTED = Path(__file__).with_name("printed")
 SLOWER = 0.7
 """A ratio to a peer below this share of the stored one is a regression."""
 PEERS = ("interpret-core", "khiops", "mapie", "quapy", "fasterrisk", "piqp", "xgboost")
-PENDING: tuple[str, ...] = (
-    "main_job/softened", "main_job/tolerances", "main_job/tried",
-)  # fmt: skip
+PENDING: tuple[str, ...] = ()
 """Names in guides whose runs are not stored yet: it may only become shorter.
 
 Nothing is said of their blocks, nor of whole numbers with units elsewhere on their page."""
