@@ -81,7 +81,7 @@ MENDINGS: tuple[tuple[str, str, tuple[str, str]], ...] = (
      "tests/data/test_csv_dialects.py::test_polars_is_not_loaded_where_it_has_no_room",
      ("and addresses_left() < POLARS_ADDRESSES:", "and False:")),
     ("kernel/kernels",
-     "tests/kernel/test_gray_zone_kernel.py::test_sparse_kernel_values_are_the_dense_ones",
+     "tests/kernel/test_gray_zone_kernel.py::test_a_linear_kernel_has_coefficients",
      ("return np.asarray(found.toarray() if issparse(found) else found, dtype=np.float64)",
       "return np.asarray(found, dtype=np.float64)")),
     ("job/table", "tests/cli/test_cli.py::test_a_folder_is_tried_without_touching_a_file_in_it",

@@ -7,6 +7,7 @@ from typing import Any
 
 import laconic
 from laconic.bayes import SelectiveNaiveBayes
+from laconic.boosted import BoostedStepsClassifier
 from laconic.convex import ConvexRiskRegressor, KMeansK, PairwiseRanker, PrincipalMap
 from laconic.kernel import RankKernelClassifier
 from laconic.minimax import MinimaxPriorClassifier
@@ -97,8 +98,16 @@ def _tables() -> list[Any]:
     ]
 
 
+def _later() -> list[Any]:
+    """Models that came when tables had been tried: the numbers of those keep their models."""
+    return [BoostedStepsClassifier(bags=2, random_state=0)]
+
+
+N_LATER = len(_later())
+
+
 @lru_cache(maxsize=1)
 def models() -> tuple[tuple[str, Any], ...]:
     """(name, estimator) of each."""
-    made = [*_linear(), *_convex(), *_votes(), *_tables()]
+    made = [*_linear(), *_convex(), *_votes(), *_tables(), *_later()]
     return tuple((type(model).__name__, model) for model in made)

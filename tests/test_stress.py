@@ -64,7 +64,7 @@ def test_every_public_estimator_gets_generated_tables():
     "number",
     [
         9, 99, 101, 146, 199, 547, 1073, 1160, 1263, 3293, 4401, 4666, 5425, 6695, 6870, 8550, 9149,
-        11081, 11539, 13010, 17479,
+        11081, 11539, 13010, 17479, 20386,
     ],
 )  # fmt: skip
 def test_tables_that_broke_a_promise(number):

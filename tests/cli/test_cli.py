@@ -314,7 +314,7 @@ def test_one_file_may_be_scanned_too_and_models_that_cannot_say_so(
     [
         (["{}/no*.parquet", "--target", "label"], "names no file; give a path, a folder or a glob"),
         (["{}", "--target", "lable"], "target='lable' is not a column of the rows"),
-        (["{}", "--target", "label", "--model", "scorecard"], "those that fit from a scan are"),
+        (["{}", "--target", "label", "--model", "rules"], "those that fit from a scan are"),
         (["{}", "--target", "label", "--cost", "fn=2", "--positive", "7"], "the classes are 0, 1"),
         (
             ["{}", "--target", "label", "--cluster", "tcp://127.0.0.1:9"],

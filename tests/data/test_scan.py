@@ -392,8 +392,8 @@ def test_choosing_on_a_sample_and_fitting_on_all(frame, folder, monkeypatch):
     assert model.threshold_ == pytest.approx(1 / 6)
     decided = np.concatenate(list(model.predict(scan(folder))))
     np.testing.assert_array_equal(decided, model.predict(X))
-    with pytest.raises(ValueError, match="scorecard fits on rows in memory only"):
-        LaconicClassifier(candidates=["bayes", "scorecard"]).fit(rows)
+    with pytest.raises(ValueError, match="rules fits on rows in memory only"):
+        LaconicClassifier(candidates=["bayes", "rules"]).fit(rows)
 
 
 @pytest.mark.parametrize("long_group", [100, 10_000])

@@ -10,7 +10,6 @@ from scipy.special import logit
 from scipy.stats import entropy
 
 from laconic._typing import Floats, Ints
-from laconic.boosted._numba import boost, pair_gains, summed
 from laconic.boosted.coding import RankedColumns
 from laconic.boosted.rows import Bag, DistinctRows
 from laconic.boosted.tuning import (
@@ -53,6 +52,8 @@ class Bags:
 
     def boost(self, columns: RankedColumns, codes: NDArray[np.uint8], terms: Terms) -> Floats:
         """(terms, slots, slots): the mean over the bags of the sum of the steps."""
+        from laconic.boosted._numba import boost, summed
+
         ends = columns.sizes, terms.first, terms.second
         passes = int(np.clip(MOST_STEPS // len(terms.first), GREEDY + 1, PASSES))
         total: Floats = np.zeros(1)
@@ -66,6 +67,8 @@ class Bags:
 
     def gains(self, columns: RankedColumns, codes: NDArray[np.uint8], terms: Terms) -> Floats:
         """What the best cross of each pair would gain, over all bags."""
+        from laconic.boosted._numba import pair_gains
+
         total = np.zeros(len(terms.first))
         for bag, odds in zip(self.bags, self.odds, strict=True):
             total += pair_gains(

@@ -122,6 +122,9 @@ class BoostedStepsClassifier(FormPrediction):
         own = DistinctRows.of(rows, seed_of(self.random_state))
         # by what the columns hold: no tie knows how they were given
         order = np.argsort(rows.column_keys, kind="stable")
+        order = order[[_varies(own.table, int(j)) for j in order]]
+        if not len(order):
+            order = np.zeros(1, dtype=np.int64)  # whose table says nothing
         fine, coarse = (
             RankedColumns.learn(own.table, own.y, own.weight, order, int(most))
             for most in (self.max_cuts, self.max_pair_cuts)
@@ -143,11 +146,18 @@ class BoostedStepsClassifier(FormPrediction):
 
     def _allowed(self, table: Table, order: Ints) -> NDArray[np.bool_]:
         """Which pairs there may be, by places among the ordered columns."""
-        place = np.argsort(order)
+        place = {int(j): at for at, j in enumerate(order)}
         allowed = np.ones((len(order), len(order)), dtype=bool)
         for a, b in forbidden_pairs(self.forbid, table.names):
-            allowed[place[a], place[b]] = allowed[place[b], place[a]] = False
+            if a in place and b in place:
+                allowed[place[a], place[b]] = allowed[place[b], place[a]] = False
         return allowed
+
+
+def _varies(table: Table, j: int) -> bool:
+    """Whether a column tells rows apart: another one changes how many steps a pass has."""
+    values = table.column(j)
+    return bool(np.any((values != values[0]) & ~((values != values) & (values[0] != values[0]))))
 
 
 def terms_of(table: Table, columns: RankedColumns, terms: Terms, values: Floats) -> list[SlotTerm]:
