@@ -156,8 +156,7 @@ class BoostedStepsClassifier(FormPrediction):
 
 def _varies(table: Table, j: int) -> bool:
     """Whether a column tells rows apart: another one changes how many steps a pass has."""
-    values = table.column(j)
-    return bool(np.any((values != values[0]) & ~((values != values) & (values[0] != values[0]))))
+    return len(np.unique(table.column(j))) > 1  # missing cells are equal
 
 
 def terms_of(table: Table, columns: RankedColumns, terms: Terms, values: Floats) -> list[SlotTerm]:

@@ -234,11 +234,10 @@ class Recoding:
 
 
 @dataclass(frozen=True)
-class Recoded:
-    """The rows of a source as a :class:`Recoding` turns them."""
+class _Derived:
+    """A source whose blocks are those of another one, changed on the way to whoever asks."""
 
     source: Source
-    recoding: Recoding
 
     @property
     def n_rows(self) -> int:
@@ -253,7 +252,20 @@ class Recoded:
     def _through(
         self, f: Callable[[Block], Any], columns: Sequence[int] | None
     ) -> Callable[[Block], Any]:
-        recoding = self.recoding  # what travels to workers must not hold the source
+        """``f`` of the changed block; what it returns travels and must not hold the source."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Recoded(_Derived):
+    """The rows of a source as a :class:`Recoding` turns them."""
+
+    recoding: Recoding
+
+    def _through(
+        self, f: Callable[[Block], Any], columns: Sequence[int] | None
+    ) -> Callable[[Block], Any]:
+        recoding = self.recoding
 
         def seen(block: Block) -> Any:
             return f(recoding.block(block, columns))
@@ -262,24 +274,13 @@ class Recoded:
 
 
 @dataclass(frozen=True)
-class Unfolded:
+class Unfolded(_Derived):
     """The rows of a source as ``unfold`` makes them of its X, anew in every pass.
 
     For what is larger than the codes it is made of: those are kept, not it.
     """
 
-    source: Source
     unfold: Callable[[Any], Any]
-
-    @property
-    def n_rows(self) -> int:
-        return self.source.n_rows
-
-    def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
-        return self.source.map(self._through(f, columns))
-
-    def sum(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Any:
-        return self.source.sum(self._through(f, columns))
 
     def _through(
         self, f: Callable[[Block], Any], columns: Sequence[int] | None

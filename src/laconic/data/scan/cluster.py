@@ -73,7 +73,7 @@ class OnWorker:
         return hash(self.token)
 
 
-@lru_cache(maxsize=4)  # threads of one worker may be in the passes of several fits
+@lru_cache(maxsize=1)  # a task holds arrays: the one before is let go
 def _task_read(travelled: OnWorker) -> Callable[[int], Any]:
     from distributed.protocol.pickle import loads
 
