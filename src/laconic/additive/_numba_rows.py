@@ -63,20 +63,20 @@ class Terms(NamedTuple):
     knots: Ints
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def basis_of(terms: Terms, t: int) -> Floats:
     """B of term t, a view: (slots, coordinates)."""
     m, r, at = terms.size[t], terms.rank[t], terms.basis_start[t]
     return terms.basis[at : at + m * r].reshape(m, r)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def padded(terms: Terms, t: int) -> int:
     """Length of a buffer of slot sums of term t."""
     return int(terms.size[t] + terms.width[t] + 2)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def longest(terms: Terms, wanted: Ints) -> int:
     """Length of a buffer that serves all wanted terms."""
     most = 2
@@ -85,7 +85,7 @@ def longest(terms: Terms, wanted: Ints) -> int:
     return most
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _grid(rows: Rows, terms: Terms, t: int) -> tuple[Slots, Slots, Fractions, Fractions]:
     """Coarse slots of the two columns of term t, and their interpolation fractions."""
     a, b = terms.first[t], terms.second[t]
@@ -97,14 +97,14 @@ def _grid(rows: Rows, terms: Terms, t: int) -> tuple[Slots, Slots, Fractions, Fr
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _on_knots(rows: Rows, terms: Terms, t: int) -> bool:
     """Whether every row of both columns of a grid lies on a coarse knot."""
     a, b = terms.first[t], terms.second[t]
     return bool(rows.coarse_fraction_row[a] == 0 and rows.coarse_fraction_row[b] == 0)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _pass_of(rows: Rows, terms: Terms, t: int) -> int:
     """The quickest pass over the rows of term t."""
     a, b = terms.first[t], terms.second[t]
@@ -185,7 +185,8 @@ def _level_sums(slots: Slots, values: Floats, out: Floats) -> None:
         fourth[slots[i + 3 * q]] += values[i + 3 * q]
     for i in range(4 * q, values.shape[0]):
         out[slots[i]] += values[i]
-    out += second + third + fourth
+    for m in range(out.shape[0]):
+        out[m] += second[m] + third[m] + fourth[m]
 
 
 @njit(cache=True, nogil=True)
@@ -201,7 +202,8 @@ def cell_sums(first: Slots, second: Slots, width: int, values: Floats, out: Floa
         fourth[np.int64(first[m]) * width + np.int64(second[m])] += values[m]
     for i in range(4 * q, values.shape[0]):
         out[np.int64(first[i]) * width + np.int64(second[i])] += values[i]
-    out += other + third + fourth
+    for m in range(out.shape[0]):
+        out[m] += other[m] + third[m] + fourth[m]
 
 
 @njit(cache=True, nogil=True)
@@ -256,7 +258,7 @@ def slot_sums(rows: Rows, terms: Terms, t: int, values: Floats, out: Floats) -> 
         out[m + 1] += share
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _grid_products(rows: Rows, terms: Terms, t: int, values: Floats, out: Floats) -> None:
     """The upper triangle of :func:`slot_products` for a grid."""
     width = terms.width[t]
@@ -343,7 +345,7 @@ def add_four_cells(
         change[i] += low + step * a + b * (next_ + both * a)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _polynomials(corners: Floats, width: np.int64) -> Floats:
     """c0 + c1 along + across (c2 + c3 along) in every cell: four numbers side by side."""
     n_cells = corners.shape[0] - width - 1
@@ -400,7 +402,7 @@ def add_only(rows: Rows, terms: Terms, t: int, slot_values: Floats, change: Floa
         change[i] += slot_values[m] + part[i] * (slot_values[m + 1] - slot_values[m])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def add_term(
     rows: Rows, terms: Terms, t: int, slot_values: Floats, h: Floats, change: Floats,
     residual: Floats, own: Floats,
@@ -450,8 +452,10 @@ def coordinate_rows(rows: Rows, terms: Terms, owner: Ints, wanted: Ints, out: Fl
     for i in range(wanted.shape[0]):
         t = owner[wanted[i]]
         values = buffer[: padded(terms, t)]
-        values[: terms.size[t]] = basis_of(terms, t)[:, wanted[i] - terms.start[t]]
-        values[terms.size[t] :] = 0.0
+        B = basis_of(terms, t)
+        values[:] = 0.0
+        for c in range(B.shape[0]):
+            values[c] = B[c, wanted[i] - terms.start[t]]
         add_only(rows, terms, t, values, out[i])
 
 

@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 
 
 @njit(cache=True, nogil=True)
+def sum_of(x: Floats) -> float:
+    """Sum from first to last; ``np.sum`` is the same one and longer to compile."""
+    out = 0.0
+    for i in range(x.shape[0]):
+        out += x[i]
+    return out
+
+
+@njit(cache=True, nogil=True)
 def factor(matrix: Floats, diagonal: Floats, shift: float, upper: Floats) -> None:
     """upper' upper = matrix + diag(diagonal + shift), by rows so that the inner loop is an axpy."""
     r = matrix.shape[0]
@@ -125,7 +134,8 @@ def block_minimum(
         bend = 0.0
         for k in range(K):
             factor(H[k], diagonal, mu, upper)
-            point[k] = q[k]
+            for j in range(r):
+                point[k, j] = q[k, j]
             forward(upper, point[k])
             backward(upper, point[k])
             for j in range(r):
@@ -210,7 +220,7 @@ def monotone_minimum(
     return mu
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _add_variances(
     H: Floats, diagonal: Floats, much: float, upper: Floats, free: Ints, unit: Floats, out: Floats
 ) -> None:
@@ -304,7 +314,7 @@ def curvature_blocks(
             blocks.H[start : start + r * r] = np.dot(B.T, np.dot(inner, B)).ravel()
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _right_side(
     model: QuadraticModel, t: int, H: Floats, point: Floats, sums: Floats, q: Floats
 ) -> None:
@@ -328,7 +338,7 @@ def _right_side(
             q[k, i] += total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _move(
     model: QuadraticModel, t: int, H: Floats, D: Floats, step: Floats, point: Floats, sums: Floats,
     room: Floats,
@@ -361,12 +371,12 @@ def _move(
     return moved
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _move_intercepts(model: QuadraticModel, total_h: Floats, b: Floats) -> float:
     h, residual, change = model.curves, model.residual, model.change
     moved = 0.0
     for k in range(h.shape[0]):
-        d = -(model.slope[k] + np.sum(residual[k])) / total_h[k]
+        d = -(model.slope[k] + sum_of(residual[k])) / total_h[k]
         b[k] += d
         moved += d * d * total_h[k]
         for i in range(h.shape[1]):
@@ -375,26 +385,27 @@ def _move_intercepts(model: QuadraticModel, total_h: Floats, b: Floats) -> float
     return moved
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _totals(h: Floats) -> Floats:
     out = np.empty(h.shape[0])
     for k in range(h.shape[0]):
         # a score that no row curves any more: its intercept must not move to infinity
-        out[k] = max(np.sum(h[k]), 1e-12)
+        out[k] = max(sum_of(h[k]), 1e-12)
     return out
 
 
 @njit(cache=True, nogil=True)
 def sweeps(
-    model: QuadraticModel, blocks: CurvatureBlocks, penalties: Penalties, state: State,
-    n_sweeps: int, stop: float, accuracy: float,
+    model: QuadraticModel, blocks: CurvatureBlocks, penalties: Penalties, signs: Ints | None,
+    state: State, n_sweeps: int, stop: float, accuracy: float,
 ) -> int:  # fmt: skip
     """Block coordinate descent on the quadratic model, over the terms of the blocks.
 
     ``theta`` and ``slope`` of the model are the gradient of the loss at the start, in the
     coordinates and the intercepts; its ``residual`` (zero at first) collects what the moves add to
     it, row by row, and ``change`` the change of the scores; the state is updated. The rows may be
-    those alone that curve.
+    those alone that curve. Where no term has a sign, ``signs`` is None: monotone minima, as long to
+    compile as the rest, are then left out.
     Returns the number of sweeps, negative when they ran out before a sweep moved ``stop`` times
     less than the first one.
     """
@@ -422,12 +433,12 @@ def sweeps(
             upper = square[: r * r].reshape(r, r)
             sums = buffer[: padded(terms, t)]
             _right_side(model, t, Hs, point, sums, q)
-            own, group, sign = D[s : s + r], penalties.group[t], penalties.signs[t]
-            if sign == 0:
+            own, group = D[s : s + r], penalties.group[t]
+            if signs is None or signs[t] == 0:
                 shift[t] = block_minimum(Hs, own, q, group, shift[t], upper, step, accuracy)
             else:
                 B = basis_of(terms, t)
-                up = np.float64(sign) * (B[1 : terms.knots[t]] - B[: terms.knots[t] - 1])
+                up = np.float64(signs[t]) * (B[1 : terms.knots[t]] - B[: terms.knots[t] - 1])
                 shift[t] = monotone_minimum(Hs[0], own, q[0], group, up, shift[t], upper, step[0])
             for k in range(K):
                 for j in range(r):
@@ -463,10 +474,12 @@ def precondition(
             out[k, joint[i]] = both[i]
         outb[k] = both[m]
     if x.shape[0] > 1:
-        outb -= np.mean(outb)
+        mean = sum_of(outb) / x.shape[0]
+        for k in range(x.shape[0]):
+            outb[k] -= mean
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _add_penalty_product(
     terms: Terms, work: Ints, D: Floats, state: State, p: Floats, Ap: Floats
 ) -> float:
@@ -494,6 +507,28 @@ def _add_penalty_product(
     return curve
 
 
+@njit(cache=True, inline="always")
+def _moved(residual: Floats) -> bool:
+    moved = False
+    for k in range(residual.shape[0]):
+        for i in range(residual.shape[1]):
+            moved = moved or residual[k, i] != 0.0
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def _product(a: Floats, b: Floats, ab: Floats, bb: Floats) -> float:
+    """Sum of the products of two points, and of their intercepts."""
+    total = 0.0
+    for k in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            total += a[k, j] * b[k, j]
+    last = 0.0
+    for k in range(ab.shape[0]):
+        last += ab[k] * bb[k]
+    return total + last
+
+
 @njit(cache=True, nogil=True)
 def conjugate_steps(
     model: QuadraticModel, work: Ints, preconditioner: Preconditioner, D: Floats, state: State,
@@ -510,7 +545,7 @@ def conjugate_steps(
     R = state.point.shape[1]
     left = np.zeros((K, R))
     leftb = np.empty(K)
-    if np.any(residual):
+    if _moved(residual):
         coordinate_sums(rows, terms, work, residual, left)
     for w in range(work.shape[0]):
         t = work[w]
@@ -518,18 +553,19 @@ def conjugate_steps(
             for k in range(K):
                 left[k, j] = -left[k, j] - model.theta[k, j] - D[j] * state.point[k, j]
     for k in range(K):
-        leftb[k] = -model.slope[k] - np.sum(residual[k])
+        leftb[k] = -model.slope[k] - sum_of(residual[k])
     z = np.zeros((K, R))
     zb = np.empty(K)
     precondition(preconditioner, left, leftb, z, zb)
     p = z.copy()
     pb = zb.copy()
     Ap = np.zeros((K, R))
+    Apb = np.empty(K)
     x = np.zeros((K, R))
     xb = np.zeros(K)
     dp = np.empty((K, n))
     hp = np.empty((K, n))
-    rz = np.sum(left * z) + np.sum(leftb * zb)
+    rz = _product(left, z, leftb, zb)
     start = rz
     for _ in range(n_steps):
         if rz <= stop * start or rz <= 0.0:
@@ -538,37 +574,41 @@ def conjugate_steps(
         curved(h, dp, hp)
         coordinate_sums(rows, terms, work, hp, Ap)
         curve = _add_penalty_product(terms, work, D, state, p, Ap)
-        Apb = np.empty(K)
         for k in range(K):
-            Apb[k] = np.sum(hp[k])
+            Apb[k] = sum_of(hp[k])
             curve += pb[k] * Apb[k]
         # the model is convex: a direction that does not curve is rounding
         if curve <= 0.0:
             break
         alpha = rz / curve
-        x += alpha * p
-        xb += alpha * pb
-        left -= alpha * Ap
-        leftb -= alpha * Apb
         for k in range(K):
+            xb[k] += alpha * pb[k]
+            leftb[k] -= alpha * Apb[k]
+            for j in range(R):
+                x[k, j] += alpha * p[k, j]
+                left[k, j] -= alpha * Ap[k, j]
             for i in range(n):
                 change[k, i] += alpha * dp[k, i]
                 residual[k, i] += alpha * hp[k, i]
         precondition(preconditioner, left, leftb, z, zb)
-        new = np.sum(left * z) + np.sum(leftb * zb)
+        new = _product(left, z, leftb, zb)
         beta = new / rz
         rz = new
         # Fletcher and Reeves' beta; the model is quadratic, so that all formulas agree
-        p = z + beta * p
-        pb = zb + beta * pb
-    state.point[:, :] += x
-    state.intercept[:] += xb
+        for k in range(K):
+            pb[k] = zb[k] + beta * pb[k]
+            for j in range(R):
+                p[k, j] = z[k, j] + beta * p[k, j]
+    for k in range(K):
+        state.intercept[k] += xb[k]
+        for j in range(R):
+            state.point[k, j] += x[k, j]
 
 
 # Second-order gains of pairs of columns over their margins, from two-way tables.
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, inline="always")
 def _part(g: float, w: float, ridge: float) -> float:
     """g^2 / (w + ridge) less its expectation; zero where no row is."""
     return (g * g - w) / (w + ridge) if w > 0.0 else 0.0

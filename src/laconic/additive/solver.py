@@ -43,11 +43,10 @@ OnCurvature = Callable[[Floats, CurvatureBlocks], Floats]
 
 
 class Penalties(NamedTuple):
-    """Diagonal of the coordinates, group penalty and sign (0: free) of the terms."""
+    """Diagonal of the coordinates, group penalty of the terms."""
 
     diagonal: Floats
     group: Floats
-    signs: Ints
 
 
 class State(NamedTuple):
@@ -457,11 +456,12 @@ class Descent:
 
         p, work = self.problem, blocks.work
         decouple(model.terms, blocks, p.diagonal, tuning.ON_THEIR_OWN)
-        penalties, state = Penalties(p.diagonal, p.group, p.monotone), State(g, self.shift, b)
+        penalties, state = Penalties(p.diagonal, p.group), State(g, self.shift, b)
+        signs = p.monotone if p.monotone.any() else None
         loose = n_conjugate <= tuning.CONJUGATE_LOOSELY
         accuracy = tuning.STEP_TOL_LOOSELY if loose else tuning.STEP_TOL
         inner = tuning.SETTLED, accuracy
-        done = sweeps(model, blocks, penalties, state, tuning.N_SWEEPS, *inner)
+        done = sweeps(model, blocks, penalties, signs, state, tuning.N_SWEEPS, *inner)
         if not n_conjugate or (done > 0 and p.n_scores == 1):
             return
         if p.n_scores > 1:
@@ -475,7 +475,7 @@ class Descent:
         self._conjugate(free, g, b, model, n_conjugate, n_conjugate > tuning.CONJUGATE)
         if held:
             self.preconditioner = None
-        sweeps(model, blocks, penalties, state, 1, *inner)
+        sweeps(model, blocks, penalties, signs, state, 1, *inner)
 
     def _line_search(self, work: Ints, dg: Floats, db: Floats) -> float:
         from laconic.additive._numba_rows import score_change
