@@ -437,7 +437,7 @@ def score_change(
             sums = buffer[: padded(terms, t)]
             sums[:] = 0.0
             if m * r > _CALLED:
-                sums[:m] = np.dot(B, g[k, s : s + r])
+                np.dot(B, g[k, s : s + r], sums[:m])
             else:
                 for c in range(m):
                     for j in range(r):

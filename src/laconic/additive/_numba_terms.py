@@ -309,9 +309,14 @@ def curvature_blocks(
         for k in range(h.shape[0]):
             square = table[: pad * pad].reshape(pad, pad)
             slot_products(rows, terms, t, h[k], square)
-            inner = np.ascontiguousarray(square[:m, :m])
+            inner = np.empty((m, m))
+            for i in range(m):
+                for j in range(m):
+                    inner[i, j] = square[i, j]
+            right = np.empty((m, r))
+            np.dot(inner, B, right)
             start = blocks.start[w] + k * r * r
-            blocks.H[start : start + r * r] = np.dot(B.T, np.dot(inner, B)).ravel()
+            np.dot(B.T, right, blocks.H[start : start + r * r].reshape(r, r))
 
 
 @njit(cache=True, inline="always")

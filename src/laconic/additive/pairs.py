@@ -202,9 +202,10 @@ def screen_pairs(
     if len(columns) < 2:
         return [], np.zeros(0)
     seen = np.flatnonzero(curves.any(axis=0))
-    cells = coarse_cells(terms, columns)[:, seen]
+    # row after row in memory, which ``[:, seen]`` is not
+    cells = coarse_cells(terms, columns).take(seen, axis=1)
     sizes = np.array([terms.coarse[j].axis.size for j in columns], dtype=np.int64)
-    gains = all_gains(cells, sizes, slopes[:, seen], curves[:, seen])
+    gains = all_gains(cells, sizes, slopes.take(seen, axis=1), curves.take(seen, axis=1))
     first, second = np.triu_indices(len(columns), 1)
     order = np.argsort(-gains[first, second], kind="stable")
     first, second = first[order], second[order]

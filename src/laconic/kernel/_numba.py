@@ -180,20 +180,25 @@ def greedy_pivots(
     ``factor`` (most x n) receives the rows of the factor, ``pivots`` the places.
     """
     n = K.shape[0]
-    left = np.empty(n)
+    left, known, column = np.empty(n), np.zeros(n), np.empty(most)
     for i in range(n):
         left[i] = K[i, i]
     for k in range(most):
-        j = int(np.argmax(left))
+        j = 0
+        for i in range(1, n):
+            if left[i] > left[j]:
+                j = i
         if left[j] <= least:
             return k
-        row = K[j].copy()
+        for i in range(k):
+            column[i] = factor[i, j]
         if k > 0:
-            row -= np.dot(factor[:k, j].copy(), factor[:k])
-        row /= math.sqrt(left[j])
-        left -= row * row
+            np.dot(column[:k], factor[:k], known)
+        scale = math.sqrt(left[j])
+        for i in range(n):
+            factor[k, i] = (K[j, i] - known[i]) / scale
+            left[i] -= factor[k, i] * factor[k, i]
         left[j] = 0.0
-        factor[k] = row
         pivots[k] = j
     return most
 
