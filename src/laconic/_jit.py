@@ -66,7 +66,7 @@ def _fill_registries() -> None:
 
 @cache
 def _collect_rarely_while_compiling() -> None:
-    event.register("numba:compile", _RareCollections())
+    event.register("numba:compile", _RareCollections())  # type: ignore[no-untyped-call]
 
 
 class _RareCollections(event.Listener):  # type: ignore[misc]
