@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from laconic.boosted import BoostedStepsClassifier
 from laconic.boosted._numba import boost, pair_gains, summed
+from laconic.boosted.estimator import as_shape
 from laconic.boosted.rows import DistinctRows
+from laconic.core.forms import SlotTerm
+from laconic.data.tables.axes import IntervalAxis
+from laconic.data.tables.columns import Table
 
 RIDGE, LEAST = 0.5, 3.0
 
@@ -38,7 +44,7 @@ def test_the_first_step_is_the_best_cut(seed):
     odds = np.full(60, 0.7)
     steps, values = boost(
         codes[:1], sizes[:1], np.zeros(1, int), np.full(1, -1), y, weight, 50, odds.copy(),
-        1.0, RIDGE, LEAST, 10, 1, 9, 0.0,
+        1.0, RIDGE, LEAST, 10, 1, 9, 0.0, 0, 0,
     )  # fmt: skip
     inside = slice(0, 50)
     tried = {
@@ -51,6 +57,19 @@ def test_the_first_step_is_the_best_cut(seed):
     if len(steps):
         assert steps[0, 1] == best
         np.testing.assert_allclose(values[0, [0, 2]], tried[best][1])
+
+
+def test_cuts_that_are_drawn_are_spread_over_all_slots():
+    codes, sizes, y, weight = coded(1, n_rows=400)
+    y[300:] = y[:100]  # the rows outside like what the rows inside say
+    codes[:, 300:], weight[300:] = codes[:, :100], weight[:100]
+    ends = np.array([0, 1]), np.full(2, -1)
+    steps, _ = boost(
+        codes, sizes, *ends, y, weight, 300, np.ones(400), 0.1, RIDGE, LEAST, 10, 30, 9, 0.0, 30, 5,
+    )  # fmt: skip
+    assert len(steps) > 30
+    np.testing.assert_array_equal(steps[:, 0], np.arange(len(steps)) % 2)
+    assert set(steps[:, 1]) == {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -69,14 +88,16 @@ def test_the_gain_of_a_pair_is_that_of_its_best_cross(seed):
         assert gain == pytest.approx(max(own[0] for own in tried if own))
 
 
+@pytest.mark.parametrize("drawn", [0, 8])
 @pytest.mark.parametrize("second", [-1, 1])
-def test_the_sum_of_the_steps_is_what_the_odds_say(second):
+def test_the_sum_of_the_steps_is_what_the_odds_say(second, drawn):
     codes, sizes, y, weight = coded(7, n_rows=400)
     odds, start = np.full(400, 0.7), np.log(0.7)
     ends = np.array([0]), np.array([second])
     steps, values = boost(
-        codes, sizes, *ends, y, weight, 300, odds, 0.1, RIDGE, LEAST, 10, 200, 9, 0.0
-    )
+        codes, sizes, *ends, y, weight, 300, odds, 0.1, RIDGE, LEAST, 10, 200, 9, 0.0,
+        drawn, 5,
+    )  # fmt: skip
     assert 0 < len(steps) < 200
     total = summed(steps, values, sizes, *ends)[0]
     said = total[codes[0], codes[1] if second > 0 else 0]
@@ -134,7 +155,7 @@ def test_a_jump_a_category_and_missing_values_are_told():
     assert means[("noise",)] < 0.5 * min(means[("number",)], means[("text",)], means[("gap",)])
     shape = next(term for term in model.form_.terms if term.columns == ("number",))
     steps = np.abs(np.diff(shape.values[:-1, 0]))
-    assert abs(shape.axes[0].bounds[steps.argmax()] - 0.3) < 0.05
+    assert abs(shape.axes[0].knots[steps.argmax()] - 0.3) < 0.05
 
 
 def test_a_cross_is_found_and_a_forbidden_one_is_not():
@@ -173,3 +194,18 @@ def test_three_classes_are_refused():
     y[:9] = 2
     with pytest.raises(ValueError, match="Only binary classification is supported"):
         BoostedStepsClassifier().fit(X, y)
+
+
+def test_the_polygon_of_few_values_says_what_their_steps_say():
+    axis = IntervalAxis(np.array([1.5, 2.5]))
+    steps = SlotTerm(("x",), (axis,), np.array([[-1.0], [3.0], [0.5], [9.0]]))
+    cells = np.array([1.0, 2.0, 4.0, 4.0, np.nan, 2.0])
+    table = Table(("x",), ("numeric",), (None,), matrix=cells[:, None])
+    rows = DistinctRows(table, np.zeros(6), np.array([0.1, 0.3, 1e12, 0.7, 1.0, 0.7]), None)
+    shape = as_shape(steps, rows)
+    assert shape.axes[0].knots.tolist() == [1.0, 2.0, 4.0]  # of copies no rounded mean
+    np.testing.assert_array_equal(shape.contribution(table), steps.contribution(table))
+    fine = replace(rows, table=Table(("x",), ("numeric",), (None,), matrix=cells[:, None] ** 2))
+    wide = SlotTerm(("x",), (IntervalAxis(np.array([9.0])),), np.array([[-1.0], [3.0], [9.0]]))
+    knots = as_shape(wide, fine).axes[0].knots
+    np.testing.assert_allclose(knots, [(0.1 * 1 + 0.3 * 4 + 0.7 * 4) / 1.1, 16.0])

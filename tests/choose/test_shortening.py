@@ -16,6 +16,7 @@ from laconic.choose.page.shortening import (
     parts_of,
     removed,
     shortened,
+    squares_off_chords,
 )
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
@@ -210,3 +211,16 @@ def test_scores_of_many_classes_do_not_empty_a_page():
     for most in (300, 120):
         page = shortened(form, rows, np.ones(400), most)
         assert 0.4 * most <= form_size(page) <= most
+
+
+def test_squares_off_a_chord_are_those_of_its_points():
+    draw = np.random.default_rng(5)
+    x, v, mass = (
+        np.cumsum(draw.uniform(0.1, 3.0, 12)) + 1e4,
+        draw.normal(size=12),
+        draw.uniform(size=12),
+    )
+    off = squares_off_chords(x, v, mass)
+    for a, b in itertools.combinations(range(12), 2):
+        drawn = np.interp(x[a : b + 1], x[[a, b]], v[[a, b]])
+        assert off(a, b) == pytest.approx(mass[a : b + 1] @ (v[a : b + 1] - drawn) ** 2, abs=1e-12)

@@ -27,9 +27,12 @@ def _slopes(y: Floats, weight: Floats, odds: Floats, n_in: int, g: Floats, h: Fl
 @njit(cache=True, nogil=True)
 def _cut(
     codes: Bytes, mass: Floats, g: Floats, h: Floats, n_in: int, ridge: float, least: float,
-    hist: Floats, value: Floats,
+    hist: Floats, value: Floats, only: int,
 ) -> tuple[float, int]:  # fmt: skip
-    """The best cut of a column: its gain and the first slot above it, 0 where there is none."""
+    """The best cut of a column: its gain and the first slot above it, 0 where there is none.
+
+    Where ``only`` is not 0, that slot is the one to look at.
+    """
     S = len(mass)
     for s in range(S):
         hist[s, 0] = 0.0
@@ -49,7 +52,7 @@ def _cut(
         a += hist[s, 0]
         b += hist[s, 1]
         n += mass[s]
-        if mass[s] == 0.0 or n < least or W - n < least:
+        if mass[s] == 0.0 or n < least or W - n < least or (only > 0 and s + 1 != only):
             continue
         low, high = a * a / (b + ridge), (G - a) * (G - a) / (H - b + ridge)
         if low + high - base > best:
@@ -74,14 +77,18 @@ def _sums_below(first: Bytes, second: Bytes, x: Floats, n_in: int, total: Floats
 
 @njit(cache=True, nogil=True)
 def _cross(
-    mass: Floats, G: Floats, H: Floats, ridge: float, least: float, value: Floats
-) -> tuple[float, int, int]:
-    """The best cross of two columns: its gain, and the first slots above the two cuts."""
+    mass: Floats, G: Floats, H: Floats, ridge: float, least: float, value: Floats,
+    only: tuple[int, int],
+) -> tuple[float, int, int]:  # fmt: skip
+    """The best cross of two columns: its gain, and the first slots above the two cuts.
+
+    Where ``only`` is not (0, 0), these two slots are the ones to look at.
+    """
     A, B = mass.shape[0] - 1, mass.shape[1] - 1
     base = G[A, B] * G[A, B] / (H[A, B] + ridge)
     best, at, beside = 0.0, 0, 0
-    for a in range(1, A):
-        for b in range(1, B):
+    for a in range(only[0] if only[0] else 1, only[0] + 1 if only[0] else A):
+        for b in range(only[1] if only[1] else 1, only[1] + 1 if only[1] else B):
             w = mass[a, b]
             if w < least or mass[a, B] - w < least or mass[A, b] - w < least:
                 continue
@@ -114,7 +121,7 @@ def pair_gains(
         _sums_below(codes[a], codes[b], weight, n_in, sums[0])
         _sums_below(codes[a], codes[b], g, n_in, sums[1])
         _sums_below(codes[a], codes[b], h, n_in, sums[2])
-        gains[t], _, _ = _cross(sums[0], sums[1], sums[2], ridge, least, value)
+        gains[t], _, _ = _cross(sums[0], sums[1], sums[2], ridge, least, value, (0, 0))
     return gains
 
 
@@ -152,17 +159,27 @@ def _slot_mass(codes: Bytes, weight: Floats, n_in: int, size: int) -> Floats:
 
 
 @njit(cache=True, nogil=True)
+def _drawn_slot(state: np.uint64, size: int) -> tuple[np.uint64, int]:
+    """The next state of a congruential generator (Knuth's MMIX), and a slot above the first."""
+    state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+    if size < 2:
+        return state, 1
+    return state, 1 + int((state >> np.uint64(33)) % np.uint64(size - 1))
+
+
+@njit(cache=True, nogil=True)
 def boost(
     codes: Bytes, sizes: Ints, first: Ints, second: Ints, y: Floats, weight: Floats, n_in: int,
     odds: Floats, rate: float, ridge: float, least: float, greedy: int, most: int, patience: int,
-    enough: float,
+    enough: float, drawn: int, seed: int,
 ) -> tuple[Ints, Floats]:  # fmt: skip
     """Steps of the terms up to the pass that rows outside the bag like best; odds are changed.
 
-    A term is a column, or two (``second`` is not -1). One pass in ``greedy + 1`` steps through the
-    terms in turn, the others take as many steps, each of the term that gained most when it was
-    last looked at. It ends early where their loss is below ``enough``. Returns (steps, 3): term and
-    slots of the cut or cross, and (steps, 4) values.
+    A term is a column, or two (``second`` is not -1). The first ``drawn`` passes step through the
+    terms in turn, each at a slot that is drawn. Of the others one in ``greedy + 1`` steps through
+    them in turn at the best slots, the rest take as many steps, each of the term that gained most
+    when it was last looked at. It ends early where their loss is below ``enough``. Returns
+    (steps, 3): term and slots of the cut or cross, and (steps, 4) values.
     """
     T, widest = len(first), int(sizes.max())
     g, h, value, factor = np.empty(n_in), np.empty(n_in), np.empty(4), np.empty(4)
@@ -179,24 +196,31 @@ def boost(
     gains, count, kept, since = np.full(T, np.inf), 0, 0, 0
     best, best_odds = _judged(y, weight, odds, n_in), odds.copy()
     _slopes(y, weight, odds, n_in, g, h)
+    state = np.uint64(seed)
     for r in range(most):
-        in_turn = r % (greedy + 1) == 0
+        in_turn = r < drawn or (r - drawn) % (greedy + 1) == 0
         for k in range(T):
             t = k if in_turn else int(np.argmax(gains))
             a, b = first[t], second[t]
             A, B = sizes[a] + 1, (sizes[b] + 1 if paired else 1)
-            beside = 0
+            beside, only, also = 0, 0, 0
+            if r < drawn:
+                state, only = _drawn_slot(state, sizes[a])
+                if paired:
+                    state, also = _drawn_slot(state, sizes[b])
             if paired:
                 _sums_below(codes[a], codes[b], g, n_in, sums[0, :A, :B])
                 _sums_below(codes[a], codes[b], h, n_in, sums[1, :A, :B])
                 gain, at, beside = _cross(
-                    mass[t, :A, :B], sums[0, :A, :B], sums[1, :A, :B], ridge, least, value
-                )
+                    mass[t, :A, :B], sums[0, :A, :B], sums[1, :A, :B], ridge, least, value,
+                    (only, also),
+                )  # fmt: skip
             else:
                 gain, at = _cut(
-                    codes[a], mass[t, : A - 1, 0], g, h, n_in, ridge, least, hist, value
+                    codes[a], mass[t, : A - 1, 0], g, h, n_in, ridge, least, hist, value, only
                 )
-            gains[t] = gain if at else -1.0
+            if r >= drawn:
+                gains[t] = gain if at else -1.0
             if at == 0:
                 continue
             steps[count, 0], steps[count, 1], steps[count, 2] = t, at, beside
@@ -207,7 +231,7 @@ def boost(
             _moved(codes[a], codes[b], paired, at, beside, factor, odds)
             _slopes(y, weight, odds, n_in, g, h)
         loss = _judged(y, weight, odds, n_in)
-        since += 1
+        since = since + 1 if r >= drawn else 0
         if loss < best:
             best, since, kept = loss, 0, count
             best_odds[:] = odds

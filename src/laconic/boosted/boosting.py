@@ -13,6 +13,7 @@ from laconic._typing import Floats, Ints
 from laconic.boosted.coding import RankedColumns
 from laconic.boosted.rows import Bag, DistinctRows
 from laconic.boosted.tuning import (
+    DRAWN,
     ENOUGH,
     GREEDY,
     IN_BAG,
@@ -41,8 +42,8 @@ class Terms:
 class Bags:
     """Bags of the same rows; their odds are those after all that was boosted so far."""
 
-    def __init__(self, rows: DistinctRows, n_bags: int) -> None:
-        self.rows = rows
+    def __init__(self, rows: DistinctRows, n_bags: int, seed: int) -> None:
+        self.rows, self.seed = rows, seed
         self.bags = [rows.bag(number, IN_BAG) for number in range(n_bags)]
         # a class that has no weight is told from nothing
         share = np.clip(np.average(rows.y, weights=rows.weight), 1e-12, 1.0 - 1e-12)
@@ -57,10 +58,11 @@ class Bags:
         ends = columns.sizes, terms.first, terms.second
         passes = int(np.clip(MOST_STEPS // len(terms.first), GREEDY + 1, PASSES))
         total: Floats = np.zeros(1)
-        for bag, odds in zip(self.bags, self.odds, strict=True):
+        for number, (bag, odds) in enumerate(zip(self.bags, self.odds, strict=True)):
             steps, values = boost(
                 np.ascontiguousarray(codes[:, bag.places]), *ends, *self._judged(bag), odds,
                 RATE, RIDGE, LEAST_ROWS, GREEDY, passes, PATIENCE, self.enough,
+                DRAWN, self.seed + number,
             )  # fmt: skip
             total = total + summed(steps, values, *ends)
         return np.asarray(total / len(self.bags))

@@ -1,4 +1,4 @@
-"""BoostedStepsClassifier: bags of boosted cuts and crosses, whose mean is tables and grids."""
+"""BoostedStepsClassifier: bags of boosted cuts and crosses, whose mean is shapes and grids."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, SlotTerm, plain_label
 from laconic.data.row_keys import seed_of
 from laconic.data.source import one_blas_thread
+from laconic.data.tables.axes import IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Table, forbidden_pairs
 
 
@@ -31,13 +32,15 @@ class BoostedStepsClassifier(FormPrediction):
               v = -\frac{\sum g_i}{\sum h_i + \epsilon},
 
     with g and h the first and second derivatives of the logistic loss over the rows of a side. The
-    terms take turns in one pass of eleven; in the others each step is of the term that gained most
-    when it was last looked at. A bag ends with the pass that the rows outside of it like best. Then
-    the pairs whose best cross (four values) gains most are boosted in the same way beside the
-    columns. The mean over the bags is a table of steps for each column and a grid for each pair:
-    it is read, exported and explained as any sum of terms. No convex problem is solved and no
-    certificate given; steps follow jumps that smooth shapes round off, and the mean of bags errs
-    elsewhere than one fit does.
+    terms take turns in some passes whose cuts are drawn, so that shapes begin smooth (as those of
+    explainable boosting machines do), and then in one pass of eleven; in the others each step is of
+    the term that gained most when it was last looked at. A bag ends with the pass that the rows
+    outside of it like best. Then the pairs whose best cross (four values) gains most are boosted in
+    the same way beside the columns. The mean over the bags is a polygon for each number, through
+    its steps at the mean of the cells between two cuts, a table for each category and a grid for
+    each pair: it is read, exported and explained as any sum of terms. No convex problem is solved
+    and no certificate given; steps follow jumps that smooth shapes round off, and the mean of bags
+    errs elsewhere than one fit does.
 
     Parameters
     ----------
@@ -56,7 +59,7 @@ class BoostedStepsClassifier(FormPrediction):
     Attributes
     ----------
     form_ : AdditiveScore
-        Tables of steps and grids.
+        Polygons, tables and grids.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute contribution of each column on the training rows, as shares.
     classes_, n_features_in_, feature_names_in_
@@ -119,7 +122,8 @@ class BoostedStepsClassifier(FormPrediction):
         return self
 
     def _fit(self, rows: Training) -> None:
-        own = DistinctRows.of(rows, seed_of(self.random_state))
+        seed = seed_of(self.random_state)
+        own = DistinctRows.of(rows, seed)
         # by what the columns hold: no tie knows how they were given
         order = np.argsort(rows.column_keys, kind="stable")
         order = order[[_varies(own.table, int(j)) for j in order]]
@@ -129,7 +133,7 @@ class BoostedStepsClassifier(FormPrediction):
             RankedColumns.learn(own.table, own.y, own.weight, order, int(most))
             for most in (self.max_cuts, self.max_pair_cuts)
         )
-        bags, singles = Bags(own, int(self.bags)), Terms.of_columns(len(order))
+        bags, singles = Bags(own, int(self.bags), seed), Terms.of_columns(len(order))
         tables = bags.boost(fine, fine.read(own.table), singles)
         codes = coarse.read(own.table)
         most = int(np.ceil(self.pairs * len(order)))
@@ -138,7 +142,7 @@ class BoostedStepsClassifier(FormPrediction):
         pairs = screened_pairs(bags, coarse, codes, spread, allowed, most)
         grids = bags.boost(coarse, codes, pairs) if len(pairs.first) else np.empty((0, 1, 1))
         terms = [
-            *terms_of(rows.table, fine, singles, tables),
+            *(as_shape(term, own) for term in terms_of(rows.table, fine, singles, tables)),
             *terms_of(rows.table, coarse, pairs, grids),
         ]
         classes = tuple(plain_label(c) for c in self.classes_)
@@ -157,6 +161,32 @@ class BoostedStepsClassifier(FormPrediction):
 def _varies(table: Table, j: int) -> bool:
     """Whether a column tells rows apart: another one changes how many steps a pass has."""
     return len(np.unique(table.column(j))) > 1  # missing cells are equal
+
+
+def as_shape(term: SlotTerm, rows: DistinctRows) -> SlotTerm:
+    """The steps of a number as a polygon through them; those of a category as they are.
+
+    A knot stands at the mean of the cells between two cuts: where they are all equal, the polygon
+    says of every row what the steps said. It is one shape with that of a smooth model in a mean.
+    """
+    axis = term.axes[0]
+    if not isinstance(axis, IntervalAxis):
+        return term
+    place = rows.table.place(term.columns[0])
+    cells = np.asarray(rows.table.column(place), dtype=np.float64)
+    known = np.flatnonzero(~np.isnan(cells) & (rows.weight > 0.0))
+    slots, cells, weight = axis.encode(cells[known])[0], cells[known], rows.weight[known]
+    n = len(axis.bounds) + 1
+    mass = np.bincount(slots, weight, n)
+    mean = np.bincount(slots, weight / mass[slots] * cells, n)
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(low, slots, cells)
+    np.maximum.at(high, slots, cells)
+    full = mass > 0.0
+    # rounding must not carry a mean beyond its cells
+    knots = np.clip(mean[full], low[full], high[full])
+    values = np.concatenate([term.values[:n][full], term.values[n:]])
+    return SlotTerm(term.columns, (KnotAxis(knots, np.empty(0)),), values)
 
 
 def terms_of(table: Table, columns: RankedColumns, terms: Terms, values: Floats) -> list[SlotTerm]:

@@ -91,8 +91,9 @@ def bend_places(knots: Floats, values: Floats, reach: float) -> list[int]:
         if b - a < 2:
             continue
         x, ends = knots[a : b + 1], knots[[a, b]]
-        drawn = np.stack([np.interp(x, ends, own) for own in values[[a, b]].T], axis=1)
-        off = np.abs(values[a : b + 1] - drawn).max(axis=1)
+        off = np.zeros(b - a + 1)
+        for own in values.T:
+            off = np.maximum(off, np.abs(own[a : b + 1] - np.interp(x, ends, own[[a, b]])))
         worst = int(off.argmax())
         if off[worst] > reach:
             kept.add(a + worst)
