@@ -178,7 +178,7 @@ def as_shape(term: SlotTerm, rows: DistinctRows) -> SlotTerm:
     slots, cells, weight = axis.encode(cells[known])[0], cells[known], rows.weight[known]
     n = len(axis.bounds) + 1
     mass = np.bincount(slots, weight, n)
-    mean = np.bincount(slots, weight / mass[slots] * cells, n)
+    mean = np.asarray(np.bincount(slots, weight / mass[slots] * cells, n), dtype=np.float64)
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(low, slots, cells)
     np.maximum.at(high, slots, cells)

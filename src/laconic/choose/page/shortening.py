@@ -339,7 +339,7 @@ def squares_off_chords(x: Floats, v: Floats, mass: Floats) -> Callable[[int, int
         hh = mhh - 2.0 * h0 * mh + h0 * h0 * m
         th = mth - t0 * mh - h0 * mt + t0 * h0 * m
         tt = mtt - 2.0 * t0 * mt + t0 * t0 * m
-        return max(hh - 2.0 * slope * th + slope * slope * tt, 0.0)
+        return float(max(hh - 2.0 * slope * th + slope * slope * tt, 0.0))
 
     return off
 
