@@ -5,6 +5,7 @@ Those that have a file of their own are listed in docs/reliability.md.
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 from itertools import permutations
 
@@ -69,6 +70,20 @@ def test_least_squares_without_a_penalty_on_a_wide_table_interpolates():
     X, y = draw.normal(size=(10, 40)), draw.normal(size=10)
     model = ConvexRiskRegressor("squared", C=1e16).fit(X, y)
     np.testing.assert_allclose(model.predict(X), y, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+def test_columns_without_number_need_no_square_of_them(loss):
+    """Six rows of 50,000 columns asked for 18.6 GiB."""
+    X, y = np.random.default_rng(0).normal(size=(6, 4_000)), np.arange(6) % 2
+    tracemalloc.start()
+    model = laconic.ConvexRiskClassifier(loss).fit(X, y)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 40 * X.nbytes
+    again = laconic.ConvexRiskClassifier(loss, kernel="linear").fit(X, y)
+    np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.objective_, again.objective_, rtol=1e-6)
 
 
 @pytest.mark.parametrize("asked", [{"cv": 1}, {"delta": 2}, {"tol": -1}])
