@@ -5,7 +5,7 @@ The last lines of :data:`stress.mutants.MUTANTS`; a test is named with the file 
 
 from __future__ import annotations
 
-MENDINGS: tuple[tuple[str, str, tuple[str, str]], ...] = (
+_ONE: tuple[tuple[str, str, tuple[str, str]], ...] = (
     ("kernel/fit", "tests/test_defects.py::test_of_many_best_intercepts_the_middle_is_taken",
      ("return _centred(fit, rows) if fit_intercept else fit", "return fit")),
     ("convex/solver",
@@ -88,3 +88,10 @@ MENDINGS: tuple[tuple[str, str, tuple[str, str]], ...] = (
      ("with tempfile.TemporaryFile(dir=folder):\n        pass",
       '(folder / ".laconic").touch(); (folder / ".laconic").unlink()')),
 )  # fmt: skip
+"""One change is enough."""
+
+_SEVERAL: tuple[tuple[str, str, tuple[tuple[str, str], ...]], ...] = (
+)  # fmt: skip
+"""A second mending of the same file covers for the first: both are undone."""
+
+MENDINGS = (*((file, test, (change,)) for file, test, change in _ONE), *_SEVERAL)

@@ -28,6 +28,12 @@ class Mutant:
     old: str
     new: str
     tests: str
+    more: tuple[tuple[str, str], ...] = ()
+    """Further changes of the same file, where one mending covers for another."""
+
+    @property
+    def changes(self) -> tuple[tuple[str, str], ...]:
+        return ((self.old, self.new), *self.more)
 
 
 def _of(file: str, tests: str, *changes: tuple[str, str]) -> list[Mutant]:
@@ -256,7 +262,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "rules/estimator", "tests/rules/test_sparse_rules.py",
         ("forbidden).ordered(rows.column_keys)", "forbidden)"),
     ),
-    *(made for file, test, change in MENDINGS for made in _of(file, test, change)),
+    *(
+        Mutant(f"src/laconic/{file}.py", *changes[0], test, changes[1:])
+        for file, test, changes in MENDINGS
+    ),
 )  # fmt: skip
 
 
@@ -275,9 +284,12 @@ def exit_code(mutant: Mutant) -> int | None:
     """What pytest ends with on the broken copy: 0 all tests pass, 1 one of them fails."""
     path = copy() / mutant.file
     text = path.read_text(encoding="utf-8")
-    if text.count(mutant.old) != 1:
-        raise ValueError(f"{mutant.file} has {text.count(mutant.old)} times {mutant.old!r}")
-    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    broken = text
+    for old, new in mutant.changes:
+        if text.count(old) != 1:
+            raise ValueError(f"{mutant.file} has {text.count(old)} times {old!r}")
+        broken = broken.replace(old, new)
+    path.write_text(broken, encoding="utf-8")
     try:
         tests = _CLEAN.Process(target=_tested, args=(copy(), mutant.tests.split()))
         tests.start()

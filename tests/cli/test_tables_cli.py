@@ -102,6 +102,20 @@ def test_no_column_stands_twice_in_the_output(odd_csv, tmp_path, capsys, key):
     assert "two columns of this name" in capsys.readouterr().err
 
 
+def test_cells_come_back_as_they_are(odd_csv, tmp_path, capsys):
+    """SECURITY.md: a key that a spreadsheet takes for a formula joins with the rows it came from."""
+    table, formula = tmp_path / "odd.csv", '=HYPERLINK("http://x")'
+    table.write_text(odd_csv.read_text().replace("01322", '"=HYPERLINK(""http://x"")"'))
+    words = ["--target", "label", "--out", tmp_path, "--model", "bayes", "--json"]
+    assert run("fit", table, *words) == 0
+    out = tmp_path / "out.csv"
+    assert run("predict", tmp_path / "model.json", table, "--key", "code", "-o", out) == 0
+    with table.open(newline="") as given, out.open(newline="") as written:
+        keys = [row["code"] for row in csv.DictReader(given, skipinitialspace=True)]
+        assert [row["code"] for row in csv.DictReader(written)] == keys
+    assert formula in keys
+
+
 def customers(n: int, seed: int):
     """Customers as a shop exports them, the same parsed by hand, and the probability to be late."""
     draw = np.random.default_rng(seed)

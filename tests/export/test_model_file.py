@@ -262,6 +262,32 @@ def test_certificates_are_numbers(fitted, tmp_path, value):
         load(tmp_path / "m.json")
 
 
+@pytest.mark.parametrize("clip", [[2, 3], [0.9, 0.1], [-0.5, 0.5]])
+def test_bounds_of_probabilities_are_probabilities(clip, tmp_path):
+    """They loaded, and every probability was 2."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    save(laconic.GrayZoneLogisticRegression().fit(X, X[:, 0] > 0), tmp_path / "m.json")
+    content = json.loads((tmp_path / "m.json").read_text())
+    content["form"]["clip"] = clip
+    content["digest"] = _digest(content)
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=r"m\.json .* two probabilities in order"):
+        load(tmp_path / "m.json")
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+def test_decisions_of_a_rule_are_classes(label, tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = laconic.MinimaxClassifier(tie="deterministic").fit(X, X[:, 0] > 0)
+    save(model, tmp_path / "m.json")
+    content = json.loads((tmp_path / "m.json").read_text())
+    content["form"]["rule"]["labels"][0][0] = label
+    content["digest"] = _digest(content)
+    (tmp_path / "m.json").write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=r"m\.json .* a decision is no class"):
+        load(tmp_path / "m.json")
+
+
 @pytest.mark.parametrize("field", ["intercept", "coef"])
 def test_numbers_of_a_kernel_score_stand_in_no_deeper_list(field, tmp_path):
     X = np.random.default_rng(0).normal(size=(12, 2))

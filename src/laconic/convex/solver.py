@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgWarning, svd
+from scipy.linalg import LinAlgWarning, qr, svd
 from scipy.sparse import issparse
 from scipy.special import log_softmax, rel_entr
 from sklearn.exceptions import ConvergenceWarning
@@ -34,6 +34,7 @@ from laconic.convex.tuning import (
     RESTARTS,
     SECANT_STEPS,
     SMALL_TABLE,
+    WIDEST,
 )
 from laconic.core.losses import (
     AbsoluteError,
@@ -67,8 +68,13 @@ def solve_certified(
 ) -> Solution:
     """The optimum with ``gap <= tol * value``, or as near as the rounding of the scores allows.
 
-    Least squares are solved directly, other losses by :class:`_Runs` of Newton's method.
+    Least squares are solved directly, other losses by :class:`_Runs` of Newton's method; rows that
+    are far fewer than their columns are first turned into as many columns as rows.
     """
+    if isinstance(source, ArraySource) and _is_wide(source.X):
+        return _turned(
+            source, loss, C=C, fit_intercept=fit_intercept, tol=tol, max_iter=max_iter, start=start
+        )
     if start is None and isinstance(loss, SquaredLoss | SquaredError):
         k = 2.0 if isinstance(loss, SquaredLoss) else 1.0
         direct = solve_least_squares(source, C=C, k=k, fit_intercept=fit_intercept, tol=tol)
@@ -80,6 +86,23 @@ def solve_certified(
         start = np.zeros(next(iter(source.map(lambda block: block.X.shape[1]))) + 1)
     runs = _Runs(source, loss, C, fit_intercept, tol, max_iter)
     return _judged(runs.centred(runs.polished(runs.repeated(start))), source, loss, C, tol)
+
+
+def _is_wide(X: Any) -> bool:
+    """Whether a square of the columns would be far larger than the rows and their square."""
+    n_rows, n_columns = X.shape
+    return bool(n_columns > max(n_rows, WIDEST) and n_rows * n_columns <= MOST_DENSE)
+
+
+def _turned(
+    source: ArraySource, loss: ScoreLoss, *, C: float, start: Floats | None, **options: Any
+) -> Solution:
+    """The optimum is a sum of rows: with X' = Q R it is w = Q v, |w| = |v|, and v solves R'."""
+    Q, R = qr(dense(source.X).T, mode="economic")
+    turned = ArraySource(np.ascontiguousarray(R.T), source.y, source.weight)
+    begin = None if start is None else np.append(Q.T @ start[:-1], start[-1])
+    found = solve_certified(turned, loss, C=C, start=begin, **options)
+    return replace(found, point=np.append(Q @ found.point[:-1], found.point[-1]))
 
 
 def _judged(found: Solution, source: Source, loss: ScoreLoss, C: float, tol: float) -> Solution:

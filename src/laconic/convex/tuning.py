@@ -29,6 +29,9 @@ MOST_EXCUSED = 1e-3
 MOST_DENSE = 2**24
 """Cells of a table whose singular values are taken when the normal equations fail: 128 MiB."""
 
+WIDEST = 2_000
+"""Columns up to which Newton's matrix is formed even of fewer rows, as in laconic.linear: 32 MB."""
+
 SMALL_TABLE = 10_000
 """Rows up to which POLISHING_STEPS more iterations cost next to nothing (bench_convex_risk)."""
 
