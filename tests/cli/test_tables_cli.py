@@ -103,7 +103,7 @@ def test_no_column_stands_twice_in_the_output(odd_csv, tmp_path, capsys, key):
 
 
 def test_cells_come_back_as_they_are(odd_csv, tmp_path, capsys):
-    """SECURITY.md: a key that a spreadsheet takes for a formula joins with the rows it came from."""
+    """SECURITY.md: a key that a spreadsheet takes for a formula joins with its own rows."""
     table, formula = tmp_path / "odd.csv", '=HYPERLINK("http://x")'
     table.write_text(odd_csv.read_text().replace("01322", '"=HYPERLINK(""http://x"")"'))
     words = ["--target", "label", "--out", tmp_path, "--model", "bayes", "--json"]

@@ -262,6 +262,22 @@ def test_certificates_are_numbers(fitted, tmp_path, value):
         load(tmp_path / "m.json")
 
 
+def test_smoothing_and_classes_are_refused_by_name(fitted, tmp_path):
+    """A smoothing of -0.5 gave probabilities beyond 1; two classes of one name one column."""
+    save(fitted[0], tmp_path / "m.json")
+    whole = json.loads((tmp_path / "m.json").read_text())
+    twice = [whole["classes"][0]] * len(whole["classes"])
+    for change, words in (
+        ({"form": {**whole["form"], "smoothing": -0.5}}, "smoothing must be a number >= 0"),
+        ({"classes": twice}, "classes must be different labels"),
+    ):
+        content = whole | change
+        content["digest"] = _digest(content)
+        (tmp_path / "m.json").write_text(json.dumps(content))
+        with pytest.raises(ModelFileError, match=rf"m\.json .* {words}"):
+            load(tmp_path / "m.json")
+
+
 @pytest.mark.parametrize("clip", [[2, 3], [0.9, 0.1], [-0.5, 0.5]])
 def test_bounds_of_probabilities_are_probabilities(clip, tmp_path):
     """They loaded, and every probability was 2."""

@@ -255,8 +255,12 @@ def test_csr_agrees_with_dense(zone, solver):
 def test_wide_dense_tables_use_no_square_matrix():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 2500)), np.arange(120) % 2
+    tracemalloc.start()
     model = GrayZoneLogisticRegression(zone=(0.2, 0.8), C=0.01).fit(X, y)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert model.duality_gap_ <= 1e-6 * model.objective_
+    assert most < 8.0 * 2500**2
 
 
 def test_one_against_rest_is_one_fit_per_class():
