@@ -75,6 +75,7 @@ def demo(
 
     The table is written too, as DIR/payments.csv, to try the other commands on.
     """
+    from laconic.cli.first_use import compiled_meanwhile
     from laconic.data.demo import DEMO_COSTS, make_payments, write_payments
     from laconic.data.tables.spoken import Numbers
     from laconic.job.rows import JobRows
@@ -89,7 +90,8 @@ def demo(
         costs=dict(DEMO_COSTS), positive="fraud", seed=seed, language=read_language(language)
     )
     title = screen_line(language, "title")
-    _fit_and_write(JobRows(payments, label), options, out, title, as_json=False)
+    with compiled_meanwhile():
+        _fit_and_write(JobRows(payments, label), options, out, title, as_json=False)
     write_payments(out / "payments.csv", payments, label)
     console().print(screen_line(language, "table", path=out / "payments.csv"), markup=False)
 
