@@ -15,7 +15,6 @@ from laconic.choose.page.shortening import (
     form_size,
     parts_of,
     removed,
-    shortened,
     squares_off_chords,
 )
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
@@ -85,7 +84,7 @@ def test_the_unit_of_a_line_changes_nothing_on_a_page():
         table = Table(("x", "w"), kinds, known, columns=(x * unit + 9.0 * unit, w))
         line = LineTerm("x", np.array([0.5 / unit]))
         form = AdditiveScore((0, 1), np.zeros(1), (levels, line))
-        page = shortened(form, table, np.ones(400), 4)
+        page = Shortening(form, table, np.ones(400)).to(4)
         assert form_size(page) == 4
         said.append(page.score(table))
     np.testing.assert_allclose(*said, rtol=1e-6)
@@ -165,7 +164,7 @@ def test_forms_of_folds_say_what_was_held_out(model):
 def test_a_short_form_is_left_alone():
     form = AdditiveScore((0, 1), np.zeros(1), (LineTerm("u", np.array([0.01])),))
     table = _table(np.random.default_rng(0))
-    assert shortened(form, table, np.ones(1000), 300) == form
+    assert Shortening(form, table, np.ones(1000)).to(300) == form
 
 
 def test_what_never_falls_never_falls_on_a_page():
@@ -182,7 +181,7 @@ def test_what_never_falls_never_falls_on_a_page():
     terms = (SlotTerm(("u",), axes, stairs), SlotTerm(("v",), axes, wild))
     form = AdditiveScore((0, 1), np.zeros(1), terms)
     for most in (28, 24, 20, 16):
-        page = shortened(form, table, np.ones(500), most)
+        page = Shortening(form, table, np.ones(500)).to(most)
         own = next(term for term in page.terms if term.columns == ("u",))
         assert (np.diff(own.values[:-1, 0]) >= 0).all()
 
@@ -209,7 +208,7 @@ def test_scores_of_many_classes_do_not_empty_a_page():
     assert form_size(form) == 600
     rows = Table(tuple("abcd"), ("numeric",) * 4, (None,) * 4, matrix=draw.random((400, 4)))
     for most in (300, 120):
-        page = shortened(form, rows, np.ones(400), most)
+        page = Shortening(form, rows, np.ones(400)).to(most)
         assert 0.4 * most <= form_size(page) <= most
 
 

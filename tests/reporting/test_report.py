@@ -432,6 +432,13 @@ def test_certificates_are_read_from_the_model():
     found = report(steps, X, y)
     assert "steps" in {e["kind"] for e in found.summary["certificates"]}
     assert "No distance to the best is known" in found.to_html()
+    page = laconic.BlendedClassifier([steps, laconic.PlainLogisticRegression()], max_size=6)
+    found = report(page.fit(X, y), X, y)
+    assert page.page_objective_ > 0.0
+    kinds = {e["kind"]: e for e in found.summary["certificates"]}
+    assert (kinds["page"]["value"], kinds["page"]["gap"]) == (page.page_objective_, page.page_gap_)
+    assert "steps" in kinds
+    assert "no other numbers in its places" in found.to_html()
     given = [{"title": "Audit", "says": "Checked.", "assumes": "care."}]
     page = report(rule, X, y, certificates=given, language="fr").to_html()
     assert "Audit" in page

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from laconic._typing import Floats
 from laconic.additive.estimator import SparseAdditiveClassifier
 from laconic.choose.page.lessons import Lesson
-from laconic.choose.page.shortening import shortened
+from laconic.choose.page.shortening import Shortening
 from laconic.choose.tuning import LESSON_ROWS
 from laconic.core.contract import Accepts, Interval, TableReader, fit_context
 from laconic.core.form_prediction import FormPrediction
@@ -191,6 +191,10 @@ class BlendedClassifier(FormPrediction):
     objective_, duality_gap_ : float
         Sums over the members, where all of them report one: no other set of members has a sum
         of training criteria that is lower by more than the gap.
+    page_objective_, page_gap_ : float
+        With ``max_size``: how far the page strays from the whole mean on the rows that it was
+        drawn on, in nats a row (with a little ridge), and a bound on how much less any other
+        numbers in its entries could stray. Zero where the mean is short enough.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute contribution of each column on the training rows, as shares; not after a
         fit from a scan.
@@ -302,14 +306,25 @@ class BlendedClassifier(FormPrediction):
             member._publish_names()
         whole = mean_form([summed_form(member) for member in fitted], self._shares(len(fitted)))
         self.form_ = whole
+        for name in ("page_objective_", "page_gap_"):
+            self.__dict__.pop(name, None)
         if self.max_size is not None and lesson is not None:
-            self.form_ = shortened(whole, *lesson.rows_for(whole), self.max_size)
+            self._shorten(lesson, float(self.max_size))
         for name in ("objective_", "duality_gap_"):
             own = [getattr(member, name, None) for member in fitted]
             known = [float(value) for value in own if value is not None and np.ndim(value) == 0]
             self.__dict__.pop(name, None)
             if len(known) == len(fitted):
                 setattr(self, name, sum(known))
+
+    def _shorten(self, lesson: Lesson, most: float) -> None:
+        """The mean with at most so many entries, and how well they say what it says."""
+        path = Shortening(self.form_, *lesson.rows_for(self.form_))
+        self.form_ = path.to(most, settled=True)
+        self.page_objective_, self.page_gap_ = 0.0, 0.0  # the mean itself
+        if path.certificate is not None:
+            found = path.certificate.warn_if_short("The page", "raise max_size")
+            self.page_objective_, self.page_gap_ = found.value, found.gap
 
 
 def summed_form(model: Any) -> AdditiveScore:

@@ -70,6 +70,7 @@ _OPTIONAL: dict[str, type | tuple[type, ...]] = {
 
 _CERTIFICATES = (
     "objective", "duality_gap", "criterion", "compression", "c_bound", "minimax_risk",
+    "page_objective", "page_gap",
 )  # fmt: skip
 
 _FORMS: dict[str, Any] = {

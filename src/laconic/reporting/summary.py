@@ -37,8 +37,8 @@ from laconic.reporting.shapes import describe_model, form_of, map_rows
 def certificates_of(rows: Measured, spread: dict[str, Any]) -> list[dict[str, Any]]:
     """One dict for each certificate: ``kind``, ``value`` and what its sentence needs.
 
-    Kinds: "measured" (an interval for the cost), "gap", "steps", "edited", "pac_bayes", "c_bound",
-    "minimax", "held_out_risks", "compression".
+    Kinds: "measured" (an interval for the cost), "page", "gap", "steps", "edited", "pac_bayes",
+    "c_bound", "minimax", "held_out_risks", "compression".
     """
     model = rows.inner
     found: list[dict[str, Any]] = [
@@ -50,6 +50,7 @@ def certificates_of(rows: Measured, spread: dict[str, Any]) -> list[dict[str, An
             "rows": rows.n_rows,
         }
     ]
+    found += _page(model)
     found += _gap(model)
     found += _of_votes(model)
     found += _of_minimax(model)
@@ -103,6 +104,14 @@ def _gap(model: Any) -> list[dict[str, Any]]:
     objective = getattr(model, "objective_", getattr(model, "criterion_", None))
     scale = None if objective is None else float(np.max(np.asarray(objective, dtype=np.float64)))
     return [{"kind": "gap", "value": gap, "objective": scale}]
+
+
+def _page(model: Any) -> list[dict[str, Any]]:
+    """How far a page strays from what it was taught, and how much nearer any other could be."""
+    strays = getattr(model, "page_objective_", None)
+    if not strays:
+        return []
+    return [{"kind": "page", "value": float(strays), "gap": float(model.page_gap_)}]
 
 
 def _holds_steps(model: Any) -> bool:

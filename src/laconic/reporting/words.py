@@ -383,6 +383,15 @@ _WORDS: dict[str, tuple[str, str]] = {
         "with a share of the positive class between {low} and {high}.",
         "avec une part de la classe positive entre {low} et {high}.",
     ),
+    "page_t": ("The page says what it was taught", "La page dit ce qu'on lui a appris"),
+    "page_s": (
+        "A longer sum of all models taught this page; the page strays from it by {value} nats per row, and no other numbers in its places stray less by more than {gap}.",
+        "Une somme plus longue de tous les modèles a instruit cette page ; elle s'en écarte de {value} nats par ligne, et aucun autre jeu de nombres aux mêmes places ne s'en écarterait moins de plus de {gap}.",
+    ),
+    "page_a": (
+        "nothing about the data: it is a proof of convex optimisation on the rows that the page was drawn on; how good the longer sum is, it does not say.",
+        "rien sur les données : c'est une preuve d'optimisation convexe sur les lignes dont la page est tirée ; elle ne dit pas ce que vaut la somme plus longue.",
+    ),
     "gap_t": ("Distance to the best of its family", "Distance au meilleur de sa famille"),
     "gap_s": (
         "No model of this family has a training criterion more than {value} below this one{of}.",
@@ -395,8 +404,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
     "steps_t": ("No distance to the best is known", "Distance au meilleur inconnue"),
     "steps_s": (
-        "Boosted steps are part of this page: they minimise no criterion, and nothing proves how far they are from the best.",
-        "Des pas de boosting font partie de cette page : ils ne minimisent aucun critère, et rien ne prouve leur distance au meilleur.",
+        "Boosted steps are part of this model: they minimise no criterion, and nothing proves how far they are from the best.",
+        "Des pas de boosting font partie de ce modèle : ils ne minimisent aucun critère, et rien ne prouve leur distance au meilleur.",
     ),
     "steps_a": ("nothing.", "rien."),
     "edited_t": ("Edited by hand", "Modifié à la main"),

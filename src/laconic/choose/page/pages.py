@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import log_softmax
 from scipy.stats import entropy
 
 from laconic._typing import Floats, Ints
 from laconic.choose.blends import MEAN_LINKS
 from laconic.choose.committee import front_of, weighted_mean
 from laconic.choose.comparison import Judge, Outcome
+from laconic.choose.page.settling import log_probabilities_of
 from laconic.choose.page.shortening import Shortening, form_size
 from laconic.choose.race import Race
 from laconic.choose.tuning import PATH
@@ -109,17 +109,6 @@ class _FoldPage:
         gap = self.said - log_probabilities_of(scores)
         strayed[self.test] = (np.exp(self.said) * gap).sum(axis=1)
         return float(form_size(form))
-
-
-def log_probabilities_of(scores: Floats) -> Floats:
-    """(rows, classes) from scores that are log-odds, one column, or log-probabilities.
-
-    >>> np.exp(log_probabilities_of(np.array([[0.0], [2.0]]))).round(3).tolist()
-    [[0.5, 0.5], [0.119, 0.881]]
-    """
-    if scores.shape[1] == 1:
-        scores = np.hstack([np.zeros_like(scores), scores])
-    return np.asarray(log_softmax(scores, axis=1))
 
 
 def _page(long: Outcome, limit: float, raw: Floats, sizes: list[float], longest: int) -> Outcome:

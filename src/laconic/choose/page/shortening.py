@@ -10,7 +10,9 @@ twice the loss that it adds, to second order. Steps that spare most entries for 
 taken, over all terms at once, until the page is short enough (on the lower convex hulls of the
 paths, where that greedy rule is the best there is). Then the entries that are left are fitted
 together to the scores of the long sum, by the same weighted squares: one linear system, by which
-what stays takes over from what leaves. The long sum is the teacher; no label is looked at again.
+what stays takes over from what leaves. The page that is kept settles: its entries are fitted to the
+long sum's probabilities, one convex problem with a certificate (``settling``). The long sum is the
+teacher; no label is looked at again.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 from scipy.linalg import solve
-from sklearn.isotonic import isotonic_regression
 
 from laconic._typing import Floats, Ints
+from laconic.choose.page.settling import Cone, PageProblem, log_probabilities_of, settle
 from laconic.choose.tuning import FIRST_CUT, REFIT_RIDGE
 from laconic.core.compact import term_size
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm, Term, probabilities
+from laconic.core.losses import Solution
 from laconic.data.tables.axes import KnotAxis, encode_column
 from laconic.data.tables.columns import Table
 
@@ -37,22 +40,19 @@ def form_size(form: AdditiveScore) -> int:
     return sum(term_size(term) for term in form.terms)
 
 
-def shortened(form: AdditiveScore, table: Table, weight: Floats, most: float) -> AdditiveScore:
-    """The form with at most ``most`` entries, taught on the rows of the table by the form itself.
+class Shortening:
+    """A form on its way to fewer entries: one cut after another, each from what the last left.
+
+    It is taught on the rows of the table by the form itself.
 
     >>> axis = KnotAxis(np.array([0.0, 1.0, 2.0, 3.0]), np.empty(0))
     >>> values = np.array([[0.0], [0.9], [2.1], [3.0], [0.0]])
     >>> form = AdditiveScore((0, 1), np.zeros(1), (SlotTerm(("x",), (axis,), values),))
     >>> rows = Table(("x",), ("numeric",), (None,), matrix=np.linspace(0, 3, 99)[:, None])
-    >>> drawn = shortened(form, rows, np.ones(99), 2)
+    >>> drawn = Shortening(form, rows, np.ones(99)).to(2)
     >>> drawn.terms[0].axes[0].knots.tolist()
     [0.0, 3.0]
     """
-    return Shortening(form, table, weight).to(most)
-
-
-class Shortening:
-    """A form on its way to fewer entries: one cut after another, each from what the last left."""
 
     def __init__(self, form: AdditiveScore, table: Table, weight: Floats) -> None:
         self.form, self.terms, self.scores = form, form.terms, form.score(table)
@@ -61,6 +61,8 @@ class Shortening:
         # rows that are nearly certain weigh a little more; by their weights, as copies would
         little = 1e-3 * spread.sum(axis=0) / weight.sum() + 1e-12
         self.weight = spread + weight[:, None] * little
+        self.rows, self.total = weight, float(weight.sum())
+        self.certificate: Solution | None = None
         readings = [read_slots(term, table) for term in form.terms]
         self.starts = np.cumsum([0, *(own.shape[1] for own in readings)])
         self.intercept = np.array(form.intercept)
@@ -79,10 +81,11 @@ class Shortening:
             for part in parts_of(term, t, k)
         ]
 
-    def to(self, most: float) -> AdditiveScore:
+    def to(self, most: float, *, settled: bool = False) -> AdditiveScore:
         """At most ``most`` entries; the form itself where it has no more.
 
         A much longer one is cut twice: what the first cut leaves takes over before more leave.
+        ``settled``: the last fit has a certificate; one linear system says nearly the same.
         """
         size, target = form_size(self.form), float(most)
         if size > FIRST_CUT**2 * most:
@@ -90,6 +93,9 @@ class Shortening:
         while size > most:
             self._cut(target)
             self.form = self._drawn()
+            if settled and form_size(self.form) <= most:
+                self.certificate = self.settle()
+                self.form = self._drawn()
             size = form_size(self.form)
             # scores of several classes count where they are zero: a few entries draw many
             target = min(target - 1.0, target * most / max(size, 1.0))
@@ -100,8 +106,9 @@ class Shortening:
         states = allocated(paths, most)
         cut = [path.at(state) for path, state in zip(paths, states, strict=True)]
         self.parts = [part for part in cut if part is not None]
-        for k in range(len(self.intercept)):
-            self._refit(k)
+        self.designs = [self._design(k) for k in range(len(self.intercept))]
+        for k, design in enumerate(self.designs):
+            self._take(k, self._refitted(k, design))
 
     def _mass(self, part: Part) -> Floats:
         """Mass of the entries of a part."""
@@ -119,11 +126,8 @@ class Shortening:
             return whole_path(part, float(w @ (column - np.average(column, weights=w)) ** 2))
         return (shape_path if part.kind == "shape" else level_path)(part, self._mass(part))
 
-    def _refit(self, k: int) -> None:
-        """Entries that come closest to score k of the whole form.
-
-        A little ridge around the values as they are keeps those that no row tells apart.
-        """
+    def _design(self, k: int) -> Design:
+        """The rows by the entries of score k, as the last cut left them."""
         own = [part for part in self.parts if part.score == k]
         blocks = []
         for part in own:
@@ -132,8 +136,7 @@ class Shortening:
             at = self.starts[part.term] + part.slots[slot]
             blocks.append((at, entry, basis[slot, entry]))
         ends = np.cumsum([1, *(len(part.values) for part in own)])
-        n = len(self.scores)
-        X = np.ones((n, int(ends[-1])))
+        X = np.ones((len(self.scores), int(ends[-1])))
         if own:
             rows = np.concatenate([at for at, _, _ in blocks])
             columns = np.concatenate(
@@ -142,21 +145,61 @@ class Shortening:
             data = np.concatenate([d for _, _, d in blocks])
             shape = (self.reading.shape[1], int(ends[-1]) - 1)
             X[:, 1:] = (self.reading @ sparse.csr_matrix((data, (rows, columns)), shape)).toarray()
-        start = np.concatenate([[self.intercept[k]], *(part.values for part in own)])
-        weighted = X * self.weight[:, k][:, None]
-        H = X.T @ weighted
-        curves = H.diagonal()
+        centre = np.concatenate([[self.intercept[k]], *(part.values for part in own)])
+        curves = np.einsum("ij,ij,i->j", X, X, self.weight[:, k])
         lines = np.repeat([False, *(part.kind == "line" for part in own)], np.diff([0, *ends]))
         # the curvature of a slope has the unit of its cells: it is no measure for other entries
         usual = np.where(lines, curves, curves[~lines].mean())
-        ridge = REFIT_RIDGE * (curves + usual) + 1e-300
-        unit = 1.0 / np.sqrt(curves + ridge)
+        return Design(X, own, ends, centre, REFIT_RIDGE * (curves + usual) + 1e-300)
+
+    def _refitted(self, k: int, design: Design) -> Floats:
+        """Entries that come closest to score k of the whole form.
+
+        A little ridge around the values as they are keeps those that no row tells apart.
+        """
+        X, ridge = design.X, design.ridge
+        weighted = X * self.weight[:, k][:, None]
+        H = X.T @ weighted
         H[np.diag_indices_from(H)] += ridge
-        right = weighted.T @ (self.scores[:, k] - X @ start)
-        start += unit * solve(unit[:, None] * H * unit, unit * right, assume_a="pos")
-        self.intercept[k] = start[0]
-        for part, a, b in zip(own, ends[:-1], ends[1:], strict=True):
-            part.values[:] = _as_before(part, start[a:b])
+        unit = 1.0 / np.sqrt(H.diagonal())
+        right = weighted.T @ (self.scores[:, k] - X @ design.centre)
+        step = unit * solve(unit[:, None] * H * unit, unit * right, assume_a="pos")
+        return np.asarray(design.centre + step)
+
+    def _take(self, k: int, values: Floats) -> None:
+        """Give the entries of score k their values; shapes and lines keep their direction."""
+        design = self.designs[k]
+        for cone in design.cones:
+            values[cone.start : cone.end] = cone.nearest(values, np.ones(len(values)))
+        self.intercept[k] = values[0]
+        for part, a, b in zip(design.parts, design.ends[:-1], design.ends[1:], strict=True):
+            part.values[:] = values[a:b]
+
+    def settle(self) -> Solution:
+        """Fit the entries to the long sum's probabilities, with a certificate."""
+        sizes = np.cumsum([0, *(len(design.centre) for design in self.designs)])
+        cones = [
+            replace(cone, start=cone.start + at, end=cone.end + at)
+            for design, at in zip(self.designs, sizes, strict=False)
+            for cone in design.cones
+        ]
+        total = self.total
+        problem = PageProblem(
+            tuple(design.X for design in self.designs),
+            log_probabilities_of(self.scores),
+            self.rows / total,
+            np.concatenate([design.centre for design in self.designs]),
+            np.concatenate([design.ridge / total for design in self.designs]),
+            tuple(cones),
+        )
+        start = [
+            np.concatenate([[self.intercept[k]], *(part.values for part in design.parts)])
+            for k, design in enumerate(self.designs)
+        ]
+        found = settle(problem, np.concatenate(start))
+        for k, (a, b) in enumerate(pairwise(sizes)):
+            self._take(k, found.point[a:b])
+        return found
 
     def _drawn(self) -> AdditiveScore:
         values: dict[int, Floats] = {}
@@ -168,15 +211,34 @@ class Shortening:
         return replace(self.form, intercept=self.intercept.copy(), terms=terms)
 
 
-def _as_before(part: Part, values: Floats) -> Floats:
-    """New values of a part; a shape that never falls, or never rises, goes on to do so."""
-    if part.kind == "line":
-        return values if np.sign(values[0]) * np.sign(part.values[0]) >= 0.0 else np.zeros(1)
-    steps = np.diff(part.values)
-    rises = bool((steps >= 0.0).all())
-    if part.kind != "shape" or not (rises or (steps <= 0.0).all()):
-        return values
-    return np.asarray(isotonic_regression(values, increasing=rises))
+@dataclass(frozen=True)
+class Design:
+    """Rows by the entries of a score; the first one is its intercept.
+
+    ``ends`` are those of the parts among the entries, ``centre`` the values that a cut left.
+    """
+
+    X: Floats
+    parts: list[Part]
+    ends: Ints
+    centre: Floats
+    ridge: Floats
+
+    @property
+    def cones(self) -> list[Cone]:
+        """Shapes that never fall, or never rise, go on to do so; lines keep their sign."""
+        found = []
+        for part, a, b in zip(self.parts, self.ends[:-1], self.ends[1:], strict=True):
+            values = self.centre[a:b]
+            if part.kind == "line":
+                found.append(Cone(int(a), int(b), float(np.sign(values[0])) or 1.0, line=True))
+            elif part.kind == "shape":
+                steps = np.diff(values)
+                for sign in (1.0, -1.0):
+                    if (sign * steps >= 0.0).all():
+                        found.append(Cone(int(a), int(b), sign))
+                        break
+        return found
 
 
 # Parts of terms, and their paths.
