@@ -69,6 +69,7 @@ class Shortening:
         if not readings:
             return
         self.reading = sparse.hstack(readings, format="csr")
+        self.by_slot = self.reading.tocsc()  # a line is a column of it
         # rows by slot; a line reads cells, whose sum may be anything and is no mass
         line = [isinstance(term, LineTerm) for term in form.terms]
         counted = ~np.repeat(line, np.diff(self.starts))
@@ -121,7 +122,7 @@ class Shortening:
     def _path(self, part: Part) -> Path:
         if part.kind in ("line", "tree"):
             at = self.starts[part.term] + part.slots
-            column = self.reading[:, at] @ (part.basis() @ part.values)
+            column = self.by_slot[:, at] @ (part.basis() @ part.values)
             w = self.weight[:, part.score]
             return whole_path(part, float(w @ (column - np.average(column, weights=w)) ** 2))
         return (shape_path if part.kind == "shape" else level_path)(part, self._mass(part))
