@@ -45,7 +45,8 @@ FileOption = Annotated[Path | None, typer.Option("--out", "-o", help="File (defa
 SeedOption = Annotated[int, typer.Option(help="Seed of the split into training and test rows.")]
 SeparatorOption = Annotated[str | None, typer.Option(help="Separator of a CSV (default: found).")]
 EncodingOption = Annotated[
-    str | None, typer.Option(help="Encoding of a CSV (default: UTF-8, or UTF-16 by its mark).")
+    str | None,
+    typer.Option(help="Encoding of a CSV (default: UTF-8, UTF-16 by its mark, else cp1252)."),
 ]
 ClusterOption = Annotated[
     str | None, typer.Option("--cluster", help="Scheduler of a dask cluster: tcp://HOST:8786.")
