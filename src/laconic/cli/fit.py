@@ -76,8 +76,9 @@ def demo(
     The table is written too, as DIR/payments.csv, to try the other commands on.
     """
     from laconic.cli.first_use import compiled_meanwhile
-    from laconic.data.demo import DEMO_COSTS, make_payments, write_payments
+    from laconic.data.demo import DEMO_COSTS, make_payments, payments_text
     from laconic.data.tables.spoken import Numbers
+    from laconic.export.atomic import write_atomically
     from laconic.job.rows import JobRows
     from laconic.job.table import JobOptions
 
@@ -92,7 +93,7 @@ def demo(
     title = screen_line(language, "title")
     with compiled_meanwhile():
         _fit_and_write(JobRows(payments, label), options, out, title, as_json=False)
-    write_payments(out / "payments.csv", payments, label)
+    write_atomically(out / "payments.csv", payments_text(payments, label))
     console().print(screen_line(language, "table", path=out / "payments.csv"), markup=False)
 
 

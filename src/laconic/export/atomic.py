@@ -18,6 +18,9 @@ except ImportError:  # Windows: what a killed run left stays there
 
 Mode = Literal["w", "wb"]
 
+written: list[str] = []
+"""What this process has put in its place, in order: told when it is interrupted."""
+
 
 @contextmanager
 def replacing(path: str | Path, mode: Mode = "w") -> Iterator[IO[Any]]:
@@ -30,12 +33,13 @@ def replacing(path: str | Path, mode: Mode = "w") -> Iterator[IO[Any]]:
     path = Path(os.path.realpath(path))
     if _is_special(path):
         with path.open(mode, **_text(mode)) as stream:
+            written.append(str(path))
             yield stream
         return
     with _partial(path, mode) as (stream, partial):
         yield stream
         _finish(stream, partial, path)
-        os.replace(partial, path)
+        _put(partial, path)
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
@@ -56,6 +60,7 @@ def write_together(contents: Mapping[Path, str]) -> None:
             path = Path(os.path.realpath(given))
             if _is_special(path):
                 path.write_text(content, encoding="utf-8")
+                written.append(str(path))
                 continue
             stream, partial = stack.enter_context(_partial(path, "w"))
             stream.write(content)
@@ -64,7 +69,12 @@ def write_together(contents: Mapping[Path, str]) -> None:
         for _, path in ready[1:]:
             path.unlink(missing_ok=True)
         for partial, path in ready:
-            os.replace(partial, path)
+            _put(partial, path)
+
+
+def _put(partial: Path, path: Path) -> None:
+    os.replace(partial, path)
+    written.append(str(path))
 
 
 def _is_special(path: Path) -> bool:
