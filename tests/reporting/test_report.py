@@ -327,6 +327,34 @@ def test_the_report_is_saved_by_the_name_of_the_file(payments, tmp_path):
     assert "<b>" in found._repr_html_()
 
 
+def test_parts_of_dates_are_french_on_a_french_page_and_the_model_stays_the_same():
+    draw = np.random.default_rng(0)
+    day = np.datetime64("2023-01-02") + draw.integers(0, 700, 600)
+    late = (day.astype(int) + 3) % 7 >= 5
+    X = {"vu": day.astype(str), "size": draw.normal(size=600)}
+    y = np.where(draw.random(600) < np.where(late, 0.8, 0.1) + 0.1 * (X["size"] > 0), "yes", "no")
+    costs = {"fp": 1, "fn": 1}
+    model = laconic.LaconicClassifier(costs, candidates=["additive-single"]).fit(X, y)
+    found = report(model, X, y, language="fr")
+    pages = found.to_html() + found.to_markdown()
+    assert ": jour de la semaine" in pages
+    assert "samedi" in pages
+    assert not any(text in pages for text in ("vu: ", "Saturday", "days since"))
+    english, french = (Sentences(found.summary, own).summary["model"] for own in ("en", "fr"))
+    days = (
+        ["Monday", "Saturday", "vu: weekday"],
+        ["lundi", "samedi", "vu\u00a0: jour de la semaine"],
+    )
+    for texts, model in zip(days, (english, french), strict=True):
+        form = json.dumps(model["form"], ensure_ascii=False)
+        starts = {column["name"]: column.get("texts") for column in model["columns"]}
+        assert all(text in form for text in texts)
+        assert set(texts[:2]) <= set(starts[texts[2]])
+    assert [term.get("values") for term in english["form"]["terms"]] == [
+        term.get("values") for term in french["form"]["terms"]
+    ]
+
+
 def test_laconic_report_stays_the_function():
     import importlib
 

@@ -44,6 +44,7 @@ from laconic.cli.screen import (
     columns_of,
     comparison_table,
     console,
+    in_language,
     look_table,
     print_notes,
     read_asked,
@@ -189,14 +190,14 @@ def fit(
         def show_reading(reading: "Reading") -> None:
             notes.extend(reading.notes())
             if not as_json:
-                print_notes(console(), notes)
+                print_notes(console(), notes, language)
 
         def grouped(name: str) -> None:
             notes.append(
                 f"rows with the same {name!r} are held out together; --no-group changes it"
             )
             if not as_json:
-                print_notes(console(), notes[-1:])
+                print_notes(console(), notes[-1:], language)
 
         def job() -> "JobResult":
             return run_scan_job(
@@ -224,6 +225,7 @@ def look(
     drop: DropOption = None,
     keep: KeepOption = None,
     missing: MissingOption = None,
+    language: Annotated[str, typer.Option(help="Language of the sentences: en or fr.")] = "en",
     scan: ScanOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -240,6 +242,7 @@ def look(
     from laconic.job.scan import look_at_scan
 
     text, asked = TextFormat(separator, encoding), read_asked(kinds, drop, keep, missing)
+    language = read_language(language)
     with progress(as_json):
         many = scan or names_many(data)
         found = (look_at_scan if many else look_at_file)(data, target, text, asked)
@@ -247,9 +250,9 @@ def look(
         sys.stdout.write(json.dumps(without_nan(found.to_dict())) + "\n")
         return
     screen = console()
-    screen.print(found.title, markup=False, soft_wrap=True)
-    screen.print(look_table(found.rows()))
-    print_notes(screen, found.suspicions)
+    screen.print(in_language(found.title, language), markup=False, soft_wrap=True)
+    screen.print(look_table(found.rows(), language))
+    print_notes(screen, found.suspicions, language)
 
 
 def compare(
@@ -326,7 +329,7 @@ def _fit_and_write(
     from laconic.job.table import run_job
 
     if not as_json:
-        print_notes(console(), rows.notes())
+        print_notes(console(), rows.notes(), options.language)
     _print_result(
         lambda: run_job(rows, options, out=out, title=title),
         options,

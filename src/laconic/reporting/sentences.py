@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from laconic.reporting.names import family_name, note_text
+from laconic.reporting.names import family_name, in_language, note_text
 from laconic.reporting.words import Numbers, clipped, words
 
 _SHOWN_CLASSES = 12
@@ -31,7 +31,7 @@ class Sentences:
     """What the faces of a report say, in one language."""
 
     def __init__(self, summary: dict[str, Any], language: str = "en") -> None:
-        self.summary = summary
+        self.summary = in_language(summary, language)
         self.numbers = Numbers(language)
         self.language = language
         self.volume: dict[str, Any] = summary.get("volume") or {}

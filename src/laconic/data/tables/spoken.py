@@ -101,6 +101,37 @@ _WORDS = {
     "no": ("no", "non"),
 }
 
+_PARTS = {
+    "days since 2020-01-01": "jours depuis le 2020-01-01",
+    "weekday": "jour de la semaine",
+    "month": "mois",
+    "hour": "heure",
+}
+"""What columns made of dates are called, after the name of the column of dates."""
+_WEEKDAYS = {
+    "Monday": "lundi", "Tuesday": "mardi", "Wednesday": "mercredi", "Thursday": "jeudi",
+    "Friday": "vendredi", "Saturday": "samedi", "Sunday": "dimanche",
+}  # fmt: skip
+
+
+def column_name(name: str, language: str) -> str:
+    """A column as a reader knows it: a part of a date is called so in the reader's language.
+
+    >>> column_name("signed up: weekday", "fr"), column_name("weekday", "fr")
+    ('signed up\u00a0: jour de la semaine', 'weekday')
+    """
+    column, colon, part = name.rpartition(": ")
+    if language != "fr" or not colon or part not in _PARTS:
+        return name
+    return f"{column}\u00a0: {_PARTS[part]}"
+
+
+def level_name(text: str, name: str, language: str) -> str:
+    """A text of a column: the weekday of a date in the reader's language."""
+    made = language == "fr" and name.endswith(": weekday")
+    return _WEEKDAYS.get(text, text) if made else text
+
+
 _LEAST_FACTOR = math.log(1.005)
 """A factor that is written 1.00 is no reason."""
 
@@ -116,6 +147,7 @@ class Spoken:
 
     def __init__(self, language: str = "en") -> None:
         self._place = LANGUAGES.index(checked_language(language))
+        self.language = language
         self.numbers = Numbers(language)
 
     def say(self, key: str, **values: Any) -> str:
@@ -142,14 +174,16 @@ class Spoken:
     def cell(self, table: Table, name: str, i: int) -> str:
         """A column and what it holds on a row."""
         j = table.place(name)
-        value, column = table.column(j)[i], " ".join(name.split())
+        value = table.column(j)[i]
+        column = column_name(" ".join(name.split()), self.language)
         if table.kinds[j] == "categorical":
             if value == MISSING:
                 return self.say("gone", column=column)
             texts = table.categories[j]
             if value < 0 or texts is None:
                 return self.say("new", column=column)
-            return self.say("holds", column=column, value=" ".join(texts[value].split()))
+            own = level_name(texts[value], name, self.language)
+            return self.say("holds", column=column, value=" ".join(own.split()))
         if np.isnan(value):
             return self.say("gone", column=column)
         if table.kinds[j] == "boolean":
