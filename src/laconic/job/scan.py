@@ -182,7 +182,7 @@ def scan_problem(rows: Scan, options: JobOptions) -> Problem:
     classes = rows.survey.classes
     assert classes is not None
     if len(classes) < 2:
-        raise ValueError(f"The target has one class only: {classes[0]!r}.")
+        raise ValueError(f"The target has one class only: {classes[0]!r}; add rows of another.")
     names = np.array([_text(label) for label in classes.tolist()])
     return problem_of(names, rows.class_weights(), options)
 

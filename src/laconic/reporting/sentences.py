@@ -196,7 +196,9 @@ class Sentences:
         self, more: float, low: float, high: float, *, cost: float, name: str, key: str = "beside"
     ) -> str:
         """``cost`` is that of this model, ``more`` what it costs more than the one called name."""
-        key += "_even" if low <= 0 <= high else "_better" if more < 0 else "_worse"
+        promised = any(entry["kind"] == "promise" for entry in self.summary["certificates"])
+        worse = "_free" if promised else "_worse"  # who keeps a promise pays for it
+        key += "_even" if low <= 0 <= high else "_better" if more < 0 else worse
         share = abs(more) / (cost - more) if cost > more else 0.0
         values = {
             "name": name,

@@ -12,7 +12,7 @@ from laconic._typing import Floats, Ints
 from laconic.convex.principal_map import PrincipalMap
 from laconic.core.contract import take_rows
 from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term
-from laconic.data.tables.axes import CategoryAxis, encode_column
+from laconic.data.tables.axes import CategoryAxis, KnotAxis, encode_column
 from laconic.data.tables.columns import Schema, Table
 from laconic.minimax.estimator import MinimaxClassifier
 from laconic.minimax.profiles import BinGrid
@@ -196,10 +196,24 @@ def _describe_column(name: str, form: AdditiveScore, table: Table) -> dict[str, 
     missing = bool(np.isnan(values).mean() > 0.5)
     return {
         "name": name,
-        "kind": table.kinds[j],
+        "kind": "boolean" if _is_switch(name, form, values) else table.kinds[j],
         "start": None if reach is None or missing else float(f"{reach[3]:.4g}"),
         "reach": reach,
     }
+
+
+def _is_switch(name: str, form: AdditiveScore, values: NDArray[Any]) -> bool:
+    """Whether a number is 1 or 0 and no part of the model lies beyond: a word that a text has."""
+    known = values[~np.isnan(values)]
+    marks = [
+        axis.knots if isinstance(axis, KnotAxis) else axis.bounds
+        for term in form.terms
+        if not isinstance(term, LineTerm)
+        for column, axis in zip(term.columns, term.axes, strict=True)
+        if column == name and not isinstance(axis, CategoryAxis)
+    ]
+    inside = all(((own >= 0.0) & (own <= 1.0)).all() for own in marks)
+    return bool(len(known)) and bool(np.isin(known, (0.0, 1.0)).all()) and inside
 
 
 def _texts_of(term: Term, name: str) -> list[str]:
