@@ -75,9 +75,13 @@ def test_a_device_stays_a_device():
     assert not list(Path("/dev").glob("null*.partial"))
 
 
-def test_a_folder_is_refused_by_the_system(tmp_path):
-    with pytest.raises(OSError, match=r"directory|denied"):
+def test_what_cannot_be_written_is_one_sentence_that_names_the_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a directory; name a file in it"):
         write_atomically(tmp_path, "no")
+    absent = tmp_path / "absent" / "scored.csv"
+    with pytest.raises(FileNotFoundError, match=r"scored.csv cannot be written \(no such file"):
+        write_atomically(absent, "no")
+    assert not list(tmp_path.iterdir())
 
 
 @unix

@@ -339,7 +339,7 @@ def test_parts_of_dates_are_french_on_a_french_page_and_the_model_stays_the_same
     pages = found.to_html() + found.to_markdown()
     assert ": jour de la semaine" in pages
     assert "samedi" in pages
-    assert not any(text in pages for text in ("vu: ", "Saturday", "days since"))
+    assert not any(text in pages for text in ("vu: ", "Saturday", ": days since"))
     english, french = (Sentences(found.summary, own).summary["model"] for own in ("en", "fr"))
     days = (
         ["Monday", "Saturday", "vu: weekday"],
@@ -353,6 +353,19 @@ def test_parts_of_dates_are_french_on_a_french_page_and_the_model_stays_the_same
     assert [term.get("values") for term in english["form"]["terms"]] == [
         term.get("values") for term in french["form"]["terms"]
     ]
+
+
+def test_the_map_names_a_variable_once_whatever_number_of_terms_reads_it():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(400, 3))
+    y = (X @ [1.0, -1.0, 0.5] + draw.logistic(size=400) > 0).astype(int) + (X[:, 0] > 1)
+    parts = [laconic.PlainLogisticRegression(), laconic.SparseAdditiveClassifier(pairs=0)]
+    model = laconic.BlendedClassifier(parts, [0.5, 0.5]).fit(X, y)
+    assert len(model.form_.terms) > 3  # lines and shapes of the same columns
+    found = report(model, X, y).summary["map"]
+    names = [arrow[0] for arrow in found["arrows"]]
+    assert sorted(names) == sorted(set(names)) == ["x0", "x1", "x2"]
+    assert found["n_columns"] == 9  # three variables, three scores
 
 
 def test_laconic_report_stays_the_function():

@@ -114,7 +114,8 @@ def fit(
     encoding: EncodingOption = None,
     language: LanguageOption = "en",
     max_size: Annotated[
-        float | None, typer.Option(help="Most entries of the model (default: a page of 300).")
+        float | None,
+        typer.Option(min=1, help="Most entries of the model (default: a page of 300)."),
     ] = None,
     kinds: KindsOption = None,
     drop: DropOption = None,

@@ -42,7 +42,9 @@ PositiveOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for model.json and report.html.")]
 FileOption = Annotated[Path | None, typer.Option("--out", "-o", help="File (default: stdout).")]
-SeedOption = Annotated[int, typer.Option(help="Seed of the split into training and test rows.")]
+SeedOption = Annotated[
+    int, typer.Option(min=0, help="Seed of the split into training and test rows.")
+]
 SeparatorOption = Annotated[str | None, typer.Option(help="Separator of a CSV (default: found).")]
 EncodingOption = Annotated[
     str | None,

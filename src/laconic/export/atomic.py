@@ -78,7 +78,7 @@ def _put(partial: Path, path: Path) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    return path.exists() and not path.is_file()
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _text(mode: Mode) -> dict[str, Any]:
@@ -88,9 +88,15 @@ def _text(mode: Mode) -> dict[str, Any]:
 @contextmanager
 def _partial(path: Path, mode: Mode) -> Iterator[tuple[IO[Any], Path]]:
     """A new file beside ``path``, locked while it is written and removed when that fails."""
-    _remove_leftovers(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; name a file in it.")
     while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
+        try:
+            _remove_leftovers(path)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise type(error)(f"{path} cannot be written ({why}); name another file.") from error
         if fcntl is None or _locked(handle):
             break
         os.close(handle)  # taken for a leftover before it was locked

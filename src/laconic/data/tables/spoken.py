@@ -21,14 +21,15 @@ def checked_language(language: str) -> str:
 class Numbers:
     """Numbers as a reader of the language expects them.
 
-    >>> Numbers("en").short(1234.5678), Numbers("fr").short(0.03846)
-    ('1,235', '0,03846')
+    >>> Numbers("en").short(1234.5678), Numbers("fr").short(0.03846), Numbers("en").short(-0.0)
+    ('1,235', '0,03846', '0')
     """
 
     def __init__(self, language: str) -> None:
         self.french = language == "fr"
 
     def _local(self, text: str) -> str:
+        text = text.removeprefix("-") if not text.strip("-0.") else text  # zero has no sign
         if not self.french:
             return text
         return text.replace(",", "\u202f").replace(".", ",")
