@@ -11,8 +11,9 @@ from laconic.data.reading.asked import Asked
 from laconic.data.reading.column import PARTS
 from laconic.data.reading.french import _PHRASES, in_french
 from laconic.data.reading.look import look
+from laconic.data.reading.reading import Reading
 from laconic.data.reading.words import WEEKDAYS
-from laconic.data.tables.spoken import column_name, level_name
+from laconic.data.tables.spoken import Spoken, column_name, level_name
 from laconic.job.rows import JobRows
 
 N = 400
@@ -150,3 +151,19 @@ def test_parts_of_dates_and_weekdays_have_french():
     names = {level_name(day, "x: weekday", "fr") for day in WEEKDAYS}
     assert names == {"lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"}
     assert level_name("Monday", "day", "fr") == "Monday"
+
+
+@pytest.mark.parametrize(
+    ("language", "weekday"),
+    [("en", "seen: weekday Friday"), ("fr", "seen\u00a0: jour de la semaine vendredi")],
+)
+def test_reasons_tell_a_date_as_a_date(language, weekday):
+    cells = ["2024-04-05", "2023-11-06", "2022-02-01", "2024-07-30", "2021-12-24"] * 8
+    reading = Reading.learn({"seen": cells})
+    table = reading.apply({"seen": ["2024-04-05", ""]})
+    words = Spoken(language)
+    days, day = table.names[:2]
+    assert days == "seen: days since 2020-01-01"
+    assert words.cell(table, days, 0) == "seen 2024-04-05"
+    assert words.cell(table, days, 1) == f"seen {'missing' if language == 'en' else 'manquant'}"
+    assert words.cell(table, day, 0) == weekday

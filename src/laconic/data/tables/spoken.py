@@ -102,8 +102,9 @@ _WORDS = {
     "no": ("no", "non"),
 }
 
+_DAYS = "days since 2020-01-01"
 _PARTS = {
-    "days since 2020-01-01": "jours depuis le 2020-01-01",
+    _DAYS: "jours depuis le 2020-01-01",
     "weekday": "jour de la semaine",
     "month": "mois",
     "hour": "heure",
@@ -133,6 +134,19 @@ def level_name(text: str, name: str, language: str) -> str:
     return _WEEKDAYS.get(text, text) if made else text
 
 
+def _date(days: float) -> str:
+    """The day so many days after 2020-01-01; nothing where a calendar has none.
+
+    >>> _date(1556.7), _date(1e12)
+    ('2024-04-05', '')
+    """
+    if abs(days) > _CALENDAR:
+        return ""
+    return str(np.datetime64("2020-01-01") + int(np.floor(days)))
+
+
+_CALENDAR = 7e5
+"""Days from 2020 to years of less than one digit, or of more than four."""
 _LEAST_FACTOR = math.log(1.005)
 """A factor that is written 1.00 is no reason."""
 
@@ -175,8 +189,9 @@ class Spoken:
     def cell(self, table: Table, name: str, i: int) -> str:
         """A column and what it holds on a row."""
         j = table.place(name)
-        value = table.column(j)[i]
-        column = column_name(" ".join(name.split()), self.language)
+        value, column = table.column(j)[i], " ".join(name.split())
+        days = column.endswith(f": {_DAYS}")
+        column = column.removesuffix(f": {_DAYS}") if days else column_name(column, self.language)
         if table.kinds[j] == "categorical":
             if value == MISSING:
                 return self.say("gone", column=column)
@@ -189,7 +204,8 @@ class Spoken:
             return self.say("gone", column=column)
         if table.kinds[j] == "boolean":
             return self.say("holds", column=column, value=self.say("yes" if value else "no"))
-        return self.say("holds", column=column, value=self.numbers.short(float(value)))
+        text = self.numbers.short(float(value))
+        return self.say("holds", column=column, value=_date(float(value)) or text if days else text)
 
     def cells(self, table: Table, names: tuple[str, ...], i: int) -> str:
         return self.say("and").join(self.cell(table, name, i) for name in names)
