@@ -288,6 +288,26 @@ def test_troubles_of_the_machine_are_one_line(monkeypatch, capsys, trouble, code
     assert shown.count("\n") == 1
 
 
+@pytest.mark.parametrize("many", [(), ("--scan",)])
+def test_compare_holds_the_rows_of_a_repeated_id_out_together_as_it_says(tmp_path, capsys, many):
+    """Visits of a patient are alike, and the label is the patient's: nothing tells of new ones."""
+    draw = np.random.default_rng(0)
+    patient = np.repeat(np.arange(150), 4)
+    sick, height = draw.random(150) < 0.5, draw.normal(size=150)
+    frame = {"patient_id": [f"p{k}" for k in patient], "height": height[patient].round(6)}
+    path = tmp_path / "visits.csv"
+    pl.DataFrame({**frame, "sick": np.where(sick[patient], "yes", "no")}).write_csv(path)
+    words = ["compare", path, "--target", "sick", "--only", "bayes", *many]
+    loss = {}
+    for name, more in [("patients", ()), ("visits", ("--no-group",))]:
+        assert run(*words, *more, "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        loss[name] = found["log_loss"][found["candidate"].index("bayes")]
+    assert loss["patients"] > loss["visits"] + 0.02
+    assert run(*words) == 0
+    assert "'patient_id'" in capsys.readouterr().out
+
+
 def test_an_interruption_after_a_file_was_written_names_it(tmp_path, monkeypatch, capsys):
     from laconic.export.atomic import write_atomically, write_together
 

@@ -69,6 +69,9 @@ if TYPE_CHECKING:
     from laconic.job.table import JobOptions, JobResult
 
 
+_GROUPED = "rows with the same {name!r} are held out together; --no-group changes it"
+
+
 def demo(
     out: OutOption = Path("laconic-demo"), seed: SeedOption = 0, language: LanguageOption = "en"
 ) -> None:
@@ -194,9 +197,7 @@ def fit(
                 print_notes(console(), notes, language)
 
         def grouped(name: str) -> None:
-            notes.append(
-                f"rows with the same {name!r} are held out together; --no-group changes it"
-            )
+            notes.append(_GROUPED.format(name=name))
             if not as_json:
                 print_notes(console(), notes[-1:], language)
 
@@ -272,6 +273,9 @@ def compare(
     drop: DropOption = None,
     keep: KeepOption = None,
     missing: MissingOption = None,
+    group: GroupOption = None,
+    no_group: NoGroupOption = False,
+    time: TimeOption = None,
     cluster: ClusterOption = None,
     scan: ScanOption = False,
     as_json: JsonOption = False,
@@ -286,7 +290,7 @@ def compare(
     from laconic.cli.progress import progress
     from laconic.data.scan.files import names_many
     from laconic.data.tables.text import TextFormat
-    from laconic.job.rows import read_rows
+    from laconic.job.rows import Beside, read_rows
     from laconic.job.scan import compare_scan
     from laconic.job.table import JobOptions, classifier_of, read_problem
 
@@ -300,6 +304,7 @@ def compare(
         seed,
     )
     asked, text = read_asked(kinds, drop, keep, missing), TextFormat(separator, encoding)
+    beside = Beside(group="" if no_group else group, time=time)
 
     def told(notes: list[str]) -> None:
         if not as_json:
@@ -308,15 +313,18 @@ def compare(
     if cluster is not None or scan or names_many(data):
         with progress(as_json):
             fitted = compare_scan(
-                data, target, options, text, asked, cluster=cluster,
+                data, target, options, text, asked, beside=beside, cluster=cluster,
                 on_read=lambda reading: told(reading.notes()),
+                on_group=lambda name: told([_GROUPED.format(name=name)]),
             )  # fmt: skip
     else:
-        rows = read_rows(data, target, text, asked)
+        rows = read_rows(data, target, text, asked, beside=beside)
         told(rows.notes())
         problem = read_problem(rows.label, options)
         with progress(as_json):
-            fitted = classifier_of(problem, options, rows.reading).fit(rows.table, rows.label)
+            fitted = classifier_of(problem, options, rows.reading).fit(
+                rows.table, rows.label, groups=rows.groups, time=rows.time
+            )
     columns = columns_of(fitted.comparison_)
     if as_json:
         sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
