@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -117,3 +119,12 @@ def test_texts_that_belong_together_change_together(tmp_path, monkeypatch):
         write_together({first: "newer", second: "\ud800"})
     assert first.read_text() == second.read_text() == "new"
     assert {p.name for p in tmp_path.iterdir()} == {"model.json", "report.html"}
+
+
+@unix
+def test_the_standard_output_is_written_through_also_where_it_is_a_pipe():
+    program = "from laconic.export.atomic import write_atomically as w; w('/dev/stdout', 'through')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "through"

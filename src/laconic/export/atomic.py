@@ -30,7 +30,7 @@ def replacing(path: str | Path, mode: Mode = "w") -> Iterator[IO[Any]]:
     (``/dev/null``, ``/dev/stdout``) is opened as it is: a rename would put a file in its place.
     What a killed run has left beside the target is removed.
     """
-    path = Path(os.path.realpath(path))
+    path = _place(path)
     if _is_special(path):
         with path.open(mode, **_text(mode)) as stream:
             written.append(str(path))
@@ -57,7 +57,7 @@ def write_together(contents: Mapping[Path, str]) -> None:
     with ExitStack() as stack:
         ready: list[tuple[Path, Path]] = []
         for given, content in contents.items():
-            path = Path(os.path.realpath(given))
+            path = _place(given)
             if _is_special(path):
                 path.write_text(content, encoding="utf-8")
                 written.append(str(path))
@@ -75,6 +75,11 @@ def write_together(contents: Mapping[Path, str]) -> None:
 def _put(partial: Path, path: Path) -> None:
     os.replace(partial, path)
     written.append(str(path))
+
+
+def _place(given: str | Path) -> Path:
+    """What a link leads to; a pipe behind ``/dev/stdout`` has no name but that."""
+    return Path(given) if _is_special(Path(given)) else Path(os.path.realpath(given))
 
 
 def _is_special(path: Path) -> bool:
