@@ -148,7 +148,7 @@ def bad_lines(tmp_path, payments_csv):
         "empty.csv": (b"", "is empty"),
         "rows.csv": (header.replace(b"label", b"y"), "no rows"),
         "ragged.csv": (b"a,y\n1,2,3", "line 2"),
-        "latin.csv": (b"a,y\n\xe9,1", "UTF-8"),
+        "dos.csv": (b"a,y\nr\x82clam\x82,1", "UTF-8"),
         "packed.csv.gz": (b"not gzip", "cannot be read"),
         "packed.csv.zst": (b"not zstd", "cannot be unpacked"),
         "many.csv": (b"a,y\n" + b"".join(b"1,c%d\n" % k for k in range(9999)), "not a class"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
@@ -285,6 +286,45 @@ def test_troubles_of_the_machine_are_one_line(monkeypatch, capsys, trouble, code
     shown = capsys.readouterr().err
     assert sentence in shown
     assert shown.count("\n") == 1
+
+
+@pytest.mark.parametrize("many", [(), ("--scan",)])
+def test_compare_holds_the_rows_of_a_repeated_id_out_together_as_it_says(tmp_path, capsys, many):
+    """Visits of a patient are alike, and the label is the patient's: nothing tells of new ones."""
+    draw = np.random.default_rng(0)
+    patient = np.repeat(np.arange(150), 4)
+    sick, height = draw.random(150) < 0.5, draw.normal(size=150)
+    frame = {"patient_id": [f"p{k}" for k in patient], "height": height[patient].round(6)}
+    path = tmp_path / "visits.csv"
+    pl.DataFrame({**frame, "sick": np.where(sick[patient], "yes", "no")}).write_csv(path)
+    words = ["compare", path, "--target", "sick", "--only", "bayes", *many]
+    loss = {}
+    for name, more in [("patients", ()), ("visits", ("--no-group",))]:
+        assert run(*words, *more, "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        loss[name] = found["log_loss"][found["candidate"].index("bayes")]
+    assert loss["patients"] > loss["visits"] + 0.02
+    assert run(*words) == 0
+    assert "'patient_id'" in capsys.readouterr().out
+
+
+def test_an_interruption_after_a_file_was_written_names_it(tmp_path, monkeypatch, capsys):
+    from laconic.export.atomic import write_atomically, write_together
+
+    def interrupted(*rest, **more):
+        write_together({tmp_path / "model.json": "{}", tmp_path / "report.html": ""})
+        write_atomically(tmp_path / "payments.csv", "a,y\n")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("laconic.cli.fit._fit_and_write", interrupted)
+    monkeypatch.setattr("laconic.cli.first_use.compiled_meanwhile", nullcontext)
+    assert run("demo", "--out", tmp_path) == 130
+    files = ", ".join(str(tmp_path / name) for name in ("model.json", "report.html"))
+    shown = capsys.readouterr().err
+    assert shown == f"laconic: interrupted; {files}, {tmp_path / 'payments.csv'} were written\n"
+    monkeypatch.setattr("laconic.cli.fit._fit_and_write", lambda *rest, **more: 1 / 0)
+    assert run("demo", "--out", tmp_path) == 1  # what an earlier command wrote is not told again
+    assert "written" not in capsys.readouterr().err
 
 
 def test_a_target_that_is_not_there_is_told_before_the_table_is_read(tmp_path, monkeypatch, capsys):

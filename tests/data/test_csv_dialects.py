@@ -6,6 +6,7 @@ import gzip
 import io
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from laconic.data.tables.cells import BLANKS, MISSING_TEXTS, cleaned, looks, pla
 from laconic.data.tables.chunks import read_chunks
 from laconic.data.tables.files import read_frame
 from laconic.data.tables.text import TextFormat, UnreadableFileError, header_of
+from laconic.data.tables.western import Utf8OrWestern
 
 PLAIN = {"n": [1.0, 2.5, None], "t": ["x", "y", "x"], "y": ["a", "b", "a"]}
 
@@ -99,7 +101,9 @@ REFUSED = {
     "a short line": (b"a,b\n1,2\n1\n", "line 3: 1 cells where the header names 2"),
     "a short and a long line": (b"a,b,c\n1,2\n1,2,3,4\n", "line 2: 2 cells"),
     "a title above the header": (b"My bank\n\na,b\n1,2\n", "remove the lines above the header"),
-    "Latin 1": (b"a,b\n\xe9t\xe9,1\n", "not UTF-8 text"),
+    "DOS": ("a,b\nr\u00e9clam\u00e9,1\n".encode("cp850"), "not UTF-8 text"),
+    "UTF-8 after cp1252": (b"a,b\n\xe9t\xe9,1\n" + "\u00e9t\u00e9,2\n".encode(), "not UTF-8 text"),
+    "cp1252 after UTF-8": ("\u00e9t\u00e9,b\n1,2\n".encode() + b"\xe9t\xe9,2\n", "not UTF-8 text"),
     "a quote that is never closed": (b'a,b\n"1,2\n' + b"3,4\n" * 40_000, "never closed"),
 }
 
@@ -255,3 +259,90 @@ def test_a_head_of_many_names_is_read_in_one_pass(tmp_path):
     """Each name was counted among all: 200,000 of them took minutes."""
     names = [f"c{k}" for k in range(200_000)]
     assert header_of(iter([names]), "rows.csv") == names
+
+
+FRENCH = {
+    "dossier": [f"{k} \u00e0 l\u2019\u00e9tang" for k in range(4)],
+    "montant d\u00fb": [
+        "1\u00a0250,50 \u20ac",
+        "3 \u0153uvres \u2013 n\u00b0 2",
+        "\u00ab\u00a0\u00e9t\u00e9\u00a0\u00bb",
+        "80,00 \u20ac",
+    ],
+}
+
+
+def french(n_ascii: int, encoding: str) -> bytes:
+    """A table as French Excel writes it, after rows that are the same in every encoding."""
+    rows = [["dossier", "montant"], *[["x", str(k)] for k in range(n_ascii)]]
+    rows += list(zip(*FRENCH.values(), strict=True))
+    return "".join(f"{a};{b}\r\n" for a, b in rows).encode(encoding)
+
+
+@pytest.mark.parametrize("n_ascii", [0, 30_000])  # the first accent in the head, and far below it
+def test_cp1252_has_the_cells_of_utf8_in_every_reader_and_is_said(n_ascii, tmp_path, monkeypatch):
+    same = tmp_path / "utf8.csv"
+    same.write_bytes(french(n_ascii, "utf-8"))
+    expected = plain(read_frame(same))
+    path, packed = tmp_path / "table.csv", tmp_path / "table.csv.gz"
+    content = french(n_ascii, "cp1252")
+    path.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    said = "not UTF-8; it is read as cp1252"
+    for own in (path, packed):
+        with pytest.warns(UserWarning, match=f"{own.name} is {said}"):
+            assert plain(read_frame(own)) == expected
+    with pytest.warns(UserWarning, match=said):
+        rows = scan(path)._plan.rows
+    assert plain(rows.read(0, rows.n_rows, list(expected))) == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.warns(UserWarning, match="the standard input is not UTF-8"):
+        assert plain(read_frame("-")) == expected
+    assert plain(read_frame(path, TextFormat(encoding="cp1252"))) == expected
+    without_polars(monkeypatch)
+    with pytest.warns(UserWarning, match=said):
+        assert plain(read_frame(path)) == expected
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 5, 7])
+def test_encoding_is_told_in_the_same_way_however_the_text_is_cut(piece):
+    class Dripping(io.BytesIO):
+        def read(self, size=-1):
+            return super().read(min(piece, size) if size >= 0 else piece)
+
+    for encoding, text in [
+        ("cp1252", "a \u00e9t\u00e9 \u20ac"),
+        ("utf-8", "a \u20ac \u00e9"),
+        ("utf-8", "a \U0001f600"),
+    ]:
+        stream = Utf8OrWestern(Dripping(text.encode(encoding)), "x")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            assert io.BufferedReader(stream).read().decode() == text
+        assert len(said) == (encoding == "cp1252")
+
+
+ELSEWHERE = {
+    "cp1251": "\u041f\u0440\u0438\u0432\u0435\u0442",
+    "koi8_r": "\u043f\u0440\u0438\u0432\u0435\u0442",
+    "cp1253": "\u039a\u03b1\u03bb\u03b7\u03bc\u03ad\u03c1\u03b1",
+    "cp1250": "s\u0142owo",
+    "mac_roman": "r\u00e9clam\u00e9",
+    "cp850": "r\u00e9clam\u00e9",
+    "gbk": "\u4f60\u597d",
+    "shift_jis": "\u3053\u3093\u306b\u3061\u306f",
+}
+
+
+@pytest.mark.parametrize("encoding", ELSEWHERE)
+@pytest.mark.parametrize("piece", [1, 1 << 16])
+@pytest.mark.filterwarnings("ignore")  # said before the piece that is refused
+def test_other_encodings_are_not_taken_for_cp1252(encoding, piece):
+    class Dripping(io.BytesIO):
+        def read(self, size=-1):
+            return super().read(min(piece, size))
+
+    content = f"a;{ELSEWHERE[encoding]};b".encode(encoding)
+    stream = io.BufferedReader(Utf8OrWestern(Dripping(content), "x"))
+    with pytest.raises(UnicodeError):
+        stream.read()

@@ -51,6 +51,17 @@ def test_encoding_reads_a_piecewise_linear_function(values):
     np.testing.assert_allclose(read / scale, wanted / scale, atol=1e-6)
 
 
+@given(st.lists(floats | st.sampled_from([-0.0, 1e6, 1e6 + 1, 0.1, 0.1 + 1e-9]), min_size=1))
+@settings(max_examples=200, deadline=None)
+def test_labels_are_different_numbers_near_the_knots_and_zero_has_no_sign(values):
+    knots = np.unique(values)
+    for labels in (KnotAxis(knots, np.array([])).labels(), IntervalAxis(knots).labels()[1:]):
+        texts = [label.strip("(").split(",")[0] for label in labels][: len(knots)]
+        assert "-0" not in texts
+        assert len(set(texts)) == len(knots)
+        np.testing.assert_allclose([float(text) for text in texts], knots, rtol=1e-5)
+
+
 def test_encoded_rows_agree_with_the_axis():
     draw = np.random.default_rng(0)
     X = {

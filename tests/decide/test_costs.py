@@ -75,6 +75,7 @@ def test_per_row_shorthand(kind):
     ("costs", "error", "words"),
     [
         ({"fp": 1}, ValueError, "lacks 'fn'"),
+        ({"fp": 1, "fnn": 2}, ValueError, "'fnn' is none of fp, fn, tn and tp"),
         ({"fp": [1, 2], "fn": [1, 2, 3]}, ValueError, "different lengths"),
         (np.ones((3, 3)), ValueError, "there are 2 classes"),
         (np.ones((4, 2, 2)), ValueError, "4 rows, but there are 3"),

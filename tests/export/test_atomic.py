@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -75,9 +77,13 @@ def test_a_device_stays_a_device():
     assert not list(Path("/dev").glob("null*.partial"))
 
 
-def test_a_folder_is_refused_by_the_system(tmp_path):
-    with pytest.raises(OSError, match=r"directory|denied"):
+def test_what_cannot_be_written_is_one_sentence_that_names_the_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a directory; name a file in it"):
         write_atomically(tmp_path, "no")
+    absent = tmp_path / "absent" / "scored.csv"
+    with pytest.raises(FileNotFoundError, match=r"scored.csv cannot be written \(no such file"):
+        write_atomically(absent, "no")
+    assert not list(tmp_path.iterdir())
 
 
 @unix
@@ -113,3 +119,12 @@ def test_texts_that_belong_together_change_together(tmp_path, monkeypatch):
         write_together({first: "newer", second: "\ud800"})
     assert first.read_text() == second.read_text() == "new"
     assert {p.name for p in tmp_path.iterdir()} == {"model.json", "report.html"}
+
+
+@unix
+def test_the_standard_output_is_written_through_also_where_it_is_a_pipe():
+    program = "from laconic.export.atomic import write_atomically as w; w('/dev/stdout', 'through')"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "through"

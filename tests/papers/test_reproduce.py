@@ -103,6 +103,21 @@ def test_an_interrupted_run_keeps_what_is_done_and_goes_on(toy, monkeypatch, cap
     assert len(ASKED) == 9
 
 
+def test_an_interruption_between_two_files_says_what_is_kept(toy, monkeypatch, capsys):
+    def stop(results):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as own:
+        own.setattr("laconic.papers.pages.index_page", stop)
+        assert run("000", "--jobs", 1, "--out", toy) == 130
+    said = " ".join(capsys.readouterr().err.split())
+    assert (toy / "000.md").exists()
+    assert "9 new draws are kept" in said
+    assert "nothing was written" not in said
+    run("000", "--jobs", 1, "--out", toy)
+    assert (toy / "index.md").exists()
+
+
 def test_one_table_changes_only_its_cells(toy):
     run("000", "--jobs", 1, "--out", toy, "--share", "0.5")
     rows = json.loads((toy / "results.json").read_text())["000"]["cells"]

@@ -39,6 +39,25 @@ def test_promises_are_said_with_what_they_assume(rows, language):
     assert "70" in shown
 
 
+def test_who_keeps_a_promise_is_not_told_to_choose_one_that_keeps_none(rows):
+    X, y = rows
+    costs = {"fp": 1.0, "fn": 0.2}
+    plain = PlainLogisticRegression().fit(X, y)
+    for promise, said in [
+        ("recall>=0.9", "which promises nothing"),
+        (None, "choose the other one"),
+    ]:
+        model = DecisionClassifier(plain, costs, positive="bad", guarantee=promise)
+        if promise is None:
+            noise = np.random.default_rng(1).normal(size=X.shape)
+            model.fit(noise, y)
+        else:
+            model.fit(X, y)
+        text = report(model, X, y, baseline=plain).to_markdown()
+        assert said in text
+        assert ("choose the other one" in text) == (promise is None)
+
+
 def test_the_drawings_hold_the_numbers(rows):
     model = fitted(rows, guarantee="recall>=0.7")
     found = report(model, *rows).summary

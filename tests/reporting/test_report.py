@@ -327,6 +327,47 @@ def test_the_report_is_saved_by_the_name_of_the_file(payments, tmp_path):
     assert "<b>" in found._repr_html_()
 
 
+def test_parts_of_dates_are_french_on_a_french_page_and_the_model_stays_the_same():
+    draw = np.random.default_rng(0)
+    day = np.datetime64("2023-01-02") + draw.integers(0, 700, 600)
+    late = (day.astype(int) + 3) % 7 >= 5
+    X = {"vu": day.astype(str), "size": draw.normal(size=600)}
+    y = np.where(draw.random(600) < np.where(late, 0.8, 0.1) + 0.1 * (X["size"] > 0), "yes", "no")
+    costs = {"fp": 1, "fn": 1}
+    model = laconic.LaconicClassifier(costs, candidates=["additive-single"]).fit(X, y)
+    found = report(model, X, y, language="fr")
+    pages = found.to_html() + found.to_markdown()
+    assert ": jour de la semaine" in pages
+    assert "samedi" in pages
+    assert not any(text in pages for text in ("vu: ", "Saturday", ": days since"))
+    english, french = (Sentences(found.summary, own).summary["model"] for own in ("en", "fr"))
+    days = (
+        ["Monday", "Saturday", "vu: weekday"],
+        ["lundi", "samedi", "vu\u00a0: jour de la semaine"],
+    )
+    for texts, model in zip(days, (english, french), strict=True):
+        form = json.dumps(model["form"], ensure_ascii=False)
+        starts = {column["name"]: column.get("texts") for column in model["columns"]}
+        assert all(text in form for text in texts)
+        assert set(texts[:2]) <= set(starts[texts[2]])
+    assert [term.get("values") for term in english["form"]["terms"]] == [
+        term.get("values") for term in french["form"]["terms"]
+    ]
+
+
+def test_the_map_names_a_variable_once_whatever_number_of_terms_reads_it():
+    draw = np.random.default_rng(0)
+    X = draw.normal(size=(400, 3))
+    y = (X @ [1.0, -1.0, 0.5] + draw.logistic(size=400) > 0).astype(int) + (X[:, 0] > 1)
+    parts = [laconic.PlainLogisticRegression(), laconic.SparseAdditiveClassifier(pairs=0)]
+    model = laconic.BlendedClassifier(parts, [0.5, 0.5]).fit(X, y)
+    assert len(model.form_.terms) > 3  # lines and shapes of the same columns
+    found = report(model, X, y).summary["map"]
+    names = [arrow[0] for arrow in found["arrows"]]
+    assert sorted(names) == sorted(set(names)) == ["x0", "x1", "x2"]
+    assert found["n_columns"] == 9  # three variables, three scores
+
+
 def test_laconic_report_stays_the_function():
     import importlib
 

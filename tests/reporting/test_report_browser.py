@@ -12,6 +12,7 @@ import export_cases
 from laconic import (
     CqBoostClassifier,
     DecisionClassifier,
+    LaconicClassifier,
     OptimalScorecardClassifier,
     PlainLogisticRegression,
     SparseAdditiveClassifier,
@@ -284,6 +285,41 @@ def test_several_classes(inner, open_page):
     opened.page.select_option("#model-class", "3")
     opened.page.click("#specialists > summary")
     opened.page.select_option("#trust-class", "4")
+
+
+def test_dates_and_words_of_texts_are_dates_and_answers(open_page):
+    draw = np.random.default_rng(0)
+    n = 1200
+    seen = np.datetime64("2021-03-01") + draw.integers(0, 1400, n)
+    word = draw.choice(["late", "early", "lost"], n)
+    note = [f"the parcel of client {k} came {own} today" for k, own in enumerate(word)]
+    score = 3.0 * (word == "lost") + (seen - np.datetime64("2023-01-01")).astype(float) / 300
+    y = np.where(draw.random(n) < 1 / (1 + np.exp(1.0 - score)), "bad", "fine")
+    X = {"seen": seen.astype(str), "note": np.array(note)}
+    costs = {"bad": {"fine": 2}, "fine": {"bad": 1}}
+    model = LaconicClassifier(costs, candidates=["additive-single"])
+    with pytest.warns(UserWarning, match="texts of about"):
+        model.fit(X, y)
+    found = report(model, X, y)
+    k_positive = model.classes_.tolist().index(found.summary["positive"])
+    opened = open_page(found)
+    names = [column["name"] for column in found.summary["model"]["columns"]]
+    days = names.index("seen: days since 2020-01-01")
+    assert "note: lost" in names
+    assert opened.page.locator(f"label[for=cell-{days}]").inner_text() == "seen"
+    drawn = opened.page.locator("#model figure", has_text="seen").first.locator("svg text")
+    assert {"2022", "2024"} <= {*drawn.all_text_contents()}
+    for own, day in [("lost", "2023-11-05"), ("early", "2021-04-01"), ("lost", "")]:
+        for k, name in enumerate(names):
+            if name.startswith("note: "):
+                yes = str(int(name in ("note: parcel", "note: client", f"note: {own}")))
+                opened.page.locator(f"#cell-{k}").select_option(yes)
+        opened.page.locator(f"#cell-{days}").fill(day)
+        row = {"seen": [day or None], "note": [f"the parcel of client 7 came {own} today"]}
+        expected = model.predict_proba(row)[0, k_positive]
+        assert opened.value(f"#w-probability-{k_positive}") == pytest.approx(expected, abs=NEAR)
+    parts = opened.page.locator("#model figure", has_text="note: lost").first
+    assert {*parts.locator("svg text").all_text_contents()[::2]} == {"yes", "no"}
 
 
 def assert_errors_cost(opened, found, steps, k):

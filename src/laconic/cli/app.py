@@ -18,6 +18,7 @@ from laconic.cli.reproduce import reproduce
 from laconic.cli.screen import complain, console
 from laconic.cli.watch import adopt, watch
 from laconic.core.progress import is_interrupt
+from laconic.export.atomic import written
 
 # UsageError and ClickException, by the only public name both old and new typer give them
 _UsageError = typer.BadParameter.__bases__[0]
@@ -82,6 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Entry point: one line on stderr and exit code 2 for what the user can mend."""
     arguments = sys.argv[1:] if arguments is None else arguments
     debug = "--debug" in arguments
+    written.clear()
     # --debug is accepted anywhere on the line
     arguments = [word for word in arguments if word != "--debug"]
     usual, warnings.formatwarning = warnings.formatwarning, _warning_line
@@ -93,7 +95,7 @@ def main(arguments: list[str] | None = None) -> None:
     except typer.Exit as stop:
         sys.exit(stop.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted; nothing was written")
+        _complain_of_interrupt()
         sys.exit(_INTERRUPTED)
     except _ClickException as error:  # type: ignore[misc]
         complain(error.format_message())
@@ -115,7 +117,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(2)
     except Exception as error:
         if is_interrupt(error):
-            complain("interrupted; nothing was written")
+            _complain_of_interrupt()
             sys.exit(_INTERRUPTED)
         if debug:
             raise
@@ -123,6 +125,12 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(1)
     finally:
         warnings.formatwarning = usual
+
+
+def _complain_of_interrupt() -> None:
+    """What stands on the disk is told: an interruption may come between two files."""
+    done = ", ".join(dict.fromkeys(written)) or "nothing"
+    complain(f"interrupted; {done} {'were' if len({*written}) > 1 else 'was'} written")
 
 
 def _warning_line(message: Warning | str, *place: object, **more: object) -> str:

@@ -44,6 +44,7 @@ from laconic.cli.screen import (
     columns_of,
     comparison_table,
     console,
+    in_language,
     look_table,
     print_notes,
     read_asked,
@@ -68,6 +69,9 @@ if TYPE_CHECKING:
     from laconic.job.table import JobOptions, JobResult
 
 
+_GROUPED = "rows with the same {name!r} are held out together; --no-group changes it"
+
+
 def demo(
     out: OutOption = Path("laconic-demo"), seed: SeedOption = 0, language: LanguageOption = "en"
 ) -> None:
@@ -76,8 +80,9 @@ def demo(
     The table is written too, as DIR/payments.csv, to try the other commands on.
     """
     from laconic.cli.first_use import compiled_meanwhile
-    from laconic.data.demo import DEMO_COSTS, make_payments, write_payments
+    from laconic.data.demo import DEMO_COSTS, make_payments, payments_text
     from laconic.data.tables.spoken import Numbers
+    from laconic.export.atomic import write_atomically
     from laconic.job.rows import JobRows
     from laconic.job.table import JobOptions
 
@@ -92,7 +97,7 @@ def demo(
     title = screen_line(language, "title")
     with compiled_meanwhile():
         _fit_and_write(JobRows(payments, label), options, out, title, as_json=False)
-    write_payments(out / "payments.csv", payments, label)
+    write_atomically(out / "payments.csv", payments_text(payments, label))
     console().print(screen_line(language, "table", path=out / "payments.csv"), markup=False)
 
 
@@ -112,7 +117,8 @@ def fit(
     encoding: EncodingOption = None,
     language: LanguageOption = "en",
     max_size: Annotated[
-        float | None, typer.Option(help="Most entries of the model (default: a page of 300).")
+        float | None,
+        typer.Option(min=1, help="Most entries of the model (default: a page of 300)."),
     ] = None,
     kinds: KindsOption = None,
     drop: DropOption = None,
@@ -188,14 +194,12 @@ def fit(
         def show_reading(reading: "Reading") -> None:
             notes.extend(reading.notes())
             if not as_json:
-                print_notes(console(), notes)
+                print_notes(console(), notes, language)
 
         def grouped(name: str) -> None:
-            notes.append(
-                f"rows with the same {name!r} are held out together; --no-group changes it"
-            )
+            notes.append(_GROUPED.format(name=name))
             if not as_json:
-                print_notes(console(), notes[-1:])
+                print_notes(console(), notes[-1:], language)
 
         def job() -> "JobResult":
             return run_scan_job(
@@ -223,6 +227,7 @@ def look(
     drop: DropOption = None,
     keep: KeepOption = None,
     missing: MissingOption = None,
+    language: Annotated[str, typer.Option(help="Language of the sentences: en or fr.")] = "en",
     scan: ScanOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -239,6 +244,7 @@ def look(
     from laconic.job.scan import look_at_scan
 
     text, asked = TextFormat(separator, encoding), read_asked(kinds, drop, keep, missing)
+    language = read_language(language)
     with progress(as_json):
         many = scan or names_many(data)
         found = (look_at_scan if many else look_at_file)(data, target, text, asked)
@@ -246,9 +252,9 @@ def look(
         sys.stdout.write(json.dumps(without_nan(found.to_dict())) + "\n")
         return
     screen = console()
-    screen.print(found.title, markup=False, soft_wrap=True)
-    screen.print(look_table(found.rows()))
-    print_notes(screen, found.suspicions)
+    screen.print(in_language(found.title, language), markup=False, soft_wrap=True)
+    screen.print(look_table(found.rows(), language))
+    print_notes(screen, found.suspicions, language)
 
 
 def compare(
@@ -267,6 +273,9 @@ def compare(
     drop: DropOption = None,
     keep: KeepOption = None,
     missing: MissingOption = None,
+    group: GroupOption = None,
+    no_group: NoGroupOption = False,
+    time: TimeOption = None,
     cluster: ClusterOption = None,
     scan: ScanOption = False,
     as_json: JsonOption = False,
@@ -281,7 +290,7 @@ def compare(
     from laconic.cli.progress import progress
     from laconic.data.scan.files import names_many
     from laconic.data.tables.text import TextFormat
-    from laconic.job.rows import read_rows
+    from laconic.job.rows import Beside, read_rows
     from laconic.job.scan import compare_scan
     from laconic.job.table import JobOptions, classifier_of, read_problem
 
@@ -295,6 +304,7 @@ def compare(
         seed,
     )
     asked, text = read_asked(kinds, drop, keep, missing), TextFormat(separator, encoding)
+    beside = Beside(group="" if no_group else group, time=time)
 
     def told(notes: list[str]) -> None:
         if not as_json:
@@ -303,15 +313,18 @@ def compare(
     if cluster is not None or scan or names_many(data):
         with progress(as_json):
             fitted = compare_scan(
-                data, target, options, text, asked, cluster=cluster,
+                data, target, options, text, asked, beside=beside, cluster=cluster,
                 on_read=lambda reading: told(reading.notes()),
+                on_group=lambda name: told([_GROUPED.format(name=name)]),
             )  # fmt: skip
     else:
-        rows = read_rows(data, target, text, asked)
+        rows = read_rows(data, target, text, asked, beside=beside)
         told(rows.notes())
         problem = read_problem(rows.label, options)
         with progress(as_json):
-            fitted = classifier_of(problem, options, rows.reading).fit(rows.table, rows.label)
+            fitted = classifier_of(problem, options, rows.reading).fit(
+                rows.table, rows.label, groups=rows.groups, time=rows.time
+            )
     columns = columns_of(fitted.comparison_)
     if as_json:
         sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
@@ -325,7 +338,7 @@ def _fit_and_write(
     from laconic.job.table import run_job
 
     if not as_json:
-        print_notes(console(), rows.notes())
+        print_notes(console(), rows.notes(), options.language)
     _print_result(
         lambda: run_job(rows, options, out=out, title=title),
         options,

@@ -42,10 +42,13 @@ PositiveOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="Folder for model.json and report.html.")]
 FileOption = Annotated[Path | None, typer.Option("--out", "-o", help="File (default: stdout).")]
-SeedOption = Annotated[int, typer.Option(help="Seed of the split into training and test rows.")]
+SeedOption = Annotated[
+    int, typer.Option(min=0, help="Seed of the split into training and test rows.")
+]
 SeparatorOption = Annotated[str | None, typer.Option(help="Separator of a CSV (default: found).")]
 EncodingOption = Annotated[
-    str | None, typer.Option(help="Encoding of a CSV (default: UTF-8, or UTF-16 by its mark).")
+    str | None,
+    typer.Option(help="Encoding of a CSV (default: UTF-8, UTF-16 by its mark, else cp1252)."),
 ]
 ClusterOption = Annotated[
     str | None, typer.Option("--cluster", help="Scheduler of a dask cluster: tcp://HOST:8786.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laconic.cli.screen import console
+from laconic.cli.screen import complain, console
 
 if TYPE_CHECKING:
     from laconic.papers.engine import Kept, Progress
@@ -36,7 +36,6 @@ def reproduce(
     """
     import json
 
-    from laconic.export.atomic import write_atomically
     from laconic.papers import pages
     from laconic.papers.engine import Kept, missing_sets, run, versions
     from laconic.papers.registry import Draws, describe
@@ -55,27 +54,36 @@ def reproduce(
     kept = Kept(out / DRAWS, fresh=fresh)
     stamp = versions() | {"quick": quick, "share": share}
     missing: list[str] = []
-    for name, (cells, figures) in wanted.items():
-        with _bar(name, kept) as follow:
-            found, drawn = run(
-                cells, figures, kept=kept, quick=quick, share=share, follow=follow,
-                jobs=jobs or os.cpu_count() or 1,
-            )  # fmt: skip
-        said = {"run": describe(name, Draws(quick=quick, share=share))}
-        old = pages.merged(old, name, found, stamp | said)
-        out.mkdir(parents=True, exist_ok=True)
-        for own, text in drawn.items():
-            if text is not None:
-                write_atomically(out / pages.figure_file(own), text)
-        write_atomically(out / RESULTS, pages.to_json(old))
-        there = [path.name for path in out.glob("*.svg")]
-        write_atomically(out / f"{name}.md", pages.document_page(name, old[name], there))
-        write_atomically(out / "index.md", pages.index_page(old))
-        missing += missing_sets(found.values())
-        _say(name, [verdict.word for _, verdict in found.values()], drawn)
+    with _going_on_later(kept):
+        for name, (cells, figures) in wanted.items():
+            with _bar(name) as follow:
+                found, drawn = run(
+                    cells, figures, kept=kept, quick=quick, share=share, follow=follow,
+                    jobs=jobs or os.cpu_count() or 1,
+                )  # fmt: skip
+            said = {"run": describe(name, Draws(quick=quick, share=share))}
+            old = pages.merged(old, name, found, stamp | said)
+            _write(out, name, old, drawn)
+            missing += missing_sets(found.values())
+            _say(name, [verdict.word for _, verdict in found.values()], drawn)
     for sentence in dict.fromkeys(missing):
         console().print(f"missing: {sentence}", markup=False)
     console().print(f"wrote {out / 'index.md'}, {out / RESULTS}", markup=False)
+
+
+def _write(out: Path, name: str, old: dict[str, Any], drawn: "dict[Figure, str | None]") -> None:
+    """Figures, results and the pages of a document."""
+    from laconic.export.atomic import write_atomically
+    from laconic.papers import pages
+
+    out.mkdir(parents=True, exist_ok=True)
+    for own, text in drawn.items():
+        if text is not None:
+            write_atomically(out / pages.figure_file(own), text)
+    write_atomically(out / RESULTS, pages.to_json(old))
+    there = [path.name for path in out.glob("*.svg")]
+    write_atomically(out / f"{name}.md", pages.document_page(name, old[name], there))
+    write_atomically(out / "index.md", pages.index_page(old))
 
 
 def _part(table: int | None, figure: int | None) -> str:
@@ -111,7 +119,7 @@ def _say(name: str, words: list[str], drawn: "dict[Figure, str | None]") -> None
 
 
 @contextmanager
-def _bar(name: str, kept: "Kept") -> "Iterator[Callable[[Progress], None]]":
+def _bar(name: str) -> "Iterator[Callable[[Progress], None]]":
     """A bar on a terminal, else a line on stderr every half minute."""
     import time
 
@@ -119,7 +127,6 @@ def _bar(name: str, kept: "Kept") -> "Iterator[Callable[[Progress], None]]":
 
     screen = Console(stderr=True, highlight=False)
     last = time.monotonic()
-    before = len(kept)
 
     def follow(now: "Progress") -> None:
         nonlocal last
@@ -130,13 +137,21 @@ def _bar(name: str, kept: "Kept") -> "Iterator[Callable[[Progress], None]]":
             last = time.monotonic()
             print(text, file=sys.stderr, flush=True)
 
+    with screen.status(f"{name}: looking for what is there") as status:
+        yield follow
+
+
+@contextmanager
+def _going_on_later(kept: "Kept") -> "Iterator[None]":
+    """An interruption, also between two files, loses no draw, and the next run writes all files."""
+    before = len(kept)
     try:
-        with screen.status(f"{name}: looking for what is there") as status:
-            yield follow
+        yield
     except KeyboardInterrupt:
-        made = len(kept) - before
-        screen.print(f"stopped; {made} new draws are kept, the same command goes on from them")
-        sys.exit(130)  # not Exit: of that the main function says that nothing was written
+        complain(
+            f"stopped; {len(kept) - before} new draws are kept, the same command goes on from them"
+        )
+        sys.exit(130)  # not Exit: of that the main function tells which files were written
 
 
 def _clock(seconds: float) -> str:

@@ -176,26 +176,40 @@ def console() -> Console:
     return Console(highlight=False)
 
 
-def print_notes(screen: Console, notes: Iterable[str]) -> None:
+def print_notes(screen: Console, notes: Iterable[str], language: str = "en") -> None:
     """One line for each thing to know about the table."""
     for note in notes:
-        screen.print(f"- {note}", markup=False, soft_wrap=True)
+        screen.print(f"- {in_language(note, language)}", markup=False, soft_wrap=True)
 
 
-def look_table(rows: Iterable[dict[str, Any]]) -> Any:
+def in_language(sentence: str, language: str) -> str:
+    """A sentence on the table in the language of the screen."""
+    from laconic.data.reading.french import in_french
+
+    return in_french(sentence) if language == "fr" else sentence
+
+
+def look_table(rows: Iterable[dict[str, Any]], language: str = "en") -> Any:
     """Every column, how many cells and values it has, and what it was read as."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable("column", box=None, collapse_padding=True, pad_edge=False)
-    for head in ("missing", "different"):
+    from laconic.data.tables.spoken import Numbers
+
+    name, *counts, said = (screen_line(language, f"look_{key}") for key in _LOOK_HEADS)
+    whole = Numbers(language).whole
+    shown = RichTable(name, box=None, collapse_padding=True, pad_edge=False)
+    for head in counts:
         shown.add_column(head, justify="right", no_wrap=True)
-    shown.add_column("read as", overflow="fold")
+    shown.add_column(said, overflow="fold")
     for row in rows:
-        missing = f"{row['missing']:,}" if row["missing"] else ""
-        cells = (row["name"], missing, f"{row['different']:,}", row["said"])
-        shown.add_row(*map(Text, cells))
+        missing = whole(row["missing"]) if row["missing"] else ""
+        text = in_language(row["said"], language)
+        shown.add_row(*map(Text, (row["name"], missing, whole(row["different"]), text)))
     return shown
+
+
+_LOOK_HEADS = ("column", "missing", "different", "read_as")
 
 
 def columns_of(comparison: Any) -> dict[str, list[Any]]:
@@ -216,6 +230,10 @@ _SAID = {
         "costs {fp:g}, a missed fraud {fn:g}.",
         "table": "the payments are in {path}",
         "title": "Card payments",
+        "look_column": "column",
+        "look_missing": "missing",
+        "look_different": "different",
+        "look_read_as": "read as",
     },
     "fr": {
         "positive": "classe positive : {name}",
@@ -225,6 +243,10 @@ _SAID = {
         "fausse alerte co\u00fbte {fp:g}, une fraude manqu\u00e9e {fn:g}.",
         "table": "les paiements sont dans {path}",
         "title": "Paiements par carte",
+        "look_column": "colonne",
+        "look_missing": "manquants",
+        "look_different": "diff\u00e9rents",
+        "look_read_as": "lue comme",
     },
 }
 
@@ -262,10 +284,14 @@ def comparison_table(columns: dict[str, list[Any]], language: str = "en") -> Any
     from laconic.reporting.names import note_text
 
     shown = RichTable(title=_TITLES[language], box=None, collapse_padding=True, pad_edge=False)
+    words = [word for name in columns["candidate"] for word in str(name).split()]
     for place, head in enumerate(_HEADS[language]):
         left, folded = place in (0, 1, 8), place in (1, 8)
         justify: Any = "left" if left else "right"
-        shown.add_column(head, justify=justify, no_wrap=not folded, overflow="fold")
+        widest = max(map(len, words), default=0) if place == 1 else None  # no name cut in a word
+        shown.add_column(
+            head, justify=justify, no_wrap=not folded, overflow="fold", min_width=widest
+        )
     order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
     numbers = Numbers(language)
     for i in order:

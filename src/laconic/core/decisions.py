@@ -119,6 +119,7 @@ def cost_matrix(
     if _is_shorthand(costs):
         matrix = _from_shorthand(costs, labels, positive)
     elif isinstance(costs, Mapping):
+        _refuse_half_shorthand(costs, labels)
         matrix = _from_names(costs, labels)
     elif hasattr(costs, "columns") and hasattr(costs, "index"):
         by_row = {row: dict(costs.loc[row]) for row in costs.index}
@@ -138,6 +139,15 @@ def _is_shorthand(costs: Any) -> bool:
     if not len(keys) or not {str(key) for key in keys} <= set(_SHORTHAND):
         return False
     return not any(isinstance(costs[key], Mapping) for key in keys)
+
+
+def _refuse_half_shorthand(costs: Mapping[Any, Any], labels: list[Any]) -> None:
+    """A slip in the shorthand is not taken for the name of a class."""
+    odd = [key for key in costs if str(key) not in _SHORTHAND]
+    if odd and len(odd) < len(costs) and not {*map(str, costs)} <= {*map(str, labels)}:
+        raise ValueError(
+            f'costs: {odd[0]!r} is none of fp, fn, tn and tp; give {{"fp": 1, "fn": 10}}.'
+        )
 
 
 def _from_shorthand(costs: Any, labels: list[Any], positive: Any) -> Floats:

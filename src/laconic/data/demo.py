@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+import io
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ def make_payments(n_rows: int = 8_000, *, random_state: int = 0) -> tuple[Table,
     return Schema.learn(columns).table, label
 
 
-def write_payments(path: Path, payments: Table, label: NDArray[np.str_]) -> None:
+def payments_text(payments: Table, label: NDArray[np.str_]) -> str:
     """The table as a CSV file, its classes in a last column ``label``."""
     columns = [
         [f"{cell:.10g}" if cell == cell else "" for cell in payments.column(j)]
@@ -69,8 +69,8 @@ def write_payments(path: Path, payments: Table, label: NDArray[np.str_]) -> None
         else [texts[code] for code in payments.column(j)]
         for j, texts in enumerate(payments.categories)
     ]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as out:
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*payments.names, "label"])
-        writer.writerows(zip(*columns, label.tolist(), strict=True))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*payments.names, "label"])
+    writer.writerows(zip(*columns, label.tolist(), strict=True))
+    return out.getvalue()

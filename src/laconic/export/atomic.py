@@ -18,6 +18,9 @@ except ImportError:  # Windows: what a killed run left stays there
 
 Mode = Literal["w", "wb"]
 
+written: list[str] = []
+"""What this process has put in its place, in order: told when it is interrupted."""
+
 
 @contextmanager
 def replacing(path: str | Path, mode: Mode = "w") -> Iterator[IO[Any]]:
@@ -27,15 +30,16 @@ def replacing(path: str | Path, mode: Mode = "w") -> Iterator[IO[Any]]:
     (``/dev/null``, ``/dev/stdout``) is opened as it is: a rename would put a file in its place.
     What a killed run has left beside the target is removed.
     """
-    path = Path(os.path.realpath(path))
+    path = _place(path)
     if _is_special(path):
         with path.open(mode, **_text(mode)) as stream:
+            written.append(str(path))
             yield stream
         return
     with _partial(path, mode) as (stream, partial):
         yield stream
         _finish(stream, partial, path)
-        os.replace(partial, path)
+        _put(partial, path)
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
@@ -53,9 +57,10 @@ def write_together(contents: Mapping[Path, str]) -> None:
     with ExitStack() as stack:
         ready: list[tuple[Path, Path]] = []
         for given, content in contents.items():
-            path = Path(os.path.realpath(given))
+            path = _place(given)
             if _is_special(path):
                 path.write_text(content, encoding="utf-8")
+                written.append(str(path))
                 continue
             stream, partial = stack.enter_context(_partial(path, "w"))
             stream.write(content)
@@ -64,11 +69,21 @@ def write_together(contents: Mapping[Path, str]) -> None:
         for _, path in ready[1:]:
             path.unlink(missing_ok=True)
         for partial, path in ready:
-            os.replace(partial, path)
+            _put(partial, path)
+
+
+def _put(partial: Path, path: Path) -> None:
+    os.replace(partial, path)
+    written.append(str(path))
+
+
+def _place(given: str | Path) -> Path:
+    """What a link leads to; a pipe behind ``/dev/stdout`` has no name but that."""
+    return Path(given) if _is_special(Path(given)) else Path(os.path.realpath(given))
 
 
 def _is_special(path: Path) -> bool:
-    return path.exists() and not path.is_file()
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _text(mode: Mode) -> dict[str, Any]:
@@ -78,9 +93,15 @@ def _text(mode: Mode) -> dict[str, Any]:
 @contextmanager
 def _partial(path: Path, mode: Mode) -> Iterator[tuple[IO[Any], Path]]:
     """A new file beside ``path``, locked while it is written and removed when that fails."""
-    _remove_leftovers(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a directory; name a file in it.")
     while True:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
+        try:
+            _remove_leftovers(path)
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".partial")
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise type(error)(f"{path} cannot be written ({why}); name another file.") from error
         if fcntl is None or _locked(handle):
             break
         os.close(handle)  # taken for a leftover before it was locked

@@ -205,7 +205,10 @@ def read_content(path: str | Path) -> dict[str, Any]:
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path.name} is not a complete model file: {error}") from error
+        raise ModelFileError(
+            f"{path.name} is not a complete model file ({error}); give the model.json that laconic "
+            "fit or laconic.save wrote."
+        ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelFileError(f"{path.name} is JSON, but not a model written by laconic.")
     if content.get("schema_version") != SCHEMA_VERSION:

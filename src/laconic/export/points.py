@@ -108,7 +108,8 @@ def _as_shape(term: LineTerm, parts: Parts, rows: Table | None) -> SlotTerm:
         ends = np.array([0.0, 1.0])
     elif rows is None:
         raise NotExportableError(
-            f"Column {shown(term.column)} has a slope, and a scorecard needs its range: give rows."
+            f"Column {shown(term.column)} has a slope, and a scorecard needs its range: "
+            "give rows (--rows FILE --target COLUMN)."
         )
     else:
         values = rows.column(rows.place(term.column))

@@ -62,20 +62,31 @@ def run_scan_job(
     """Hold rows out, choose on a sample of the others, fit on all of them, measure, write."""
     given = scan_files(data, target, text, beside=beside, cluster=cluster)
     with following(given):
-        report_step("looking at the columns", 0.0)
-        evidence = given.gather(asked)
-        reading = Reading.decide(evidence, asked)
-        on_read(reading)
-        repeated = repeated_id(reading, evidence)
-        if beside.group is None and beside.time is None and repeated is not None:
-            given = given.grouped(repeated)
-            on_group(repeated)
-        rows = given.read_by(reading)
+        rows = _read(given, asked, beside, on_read, on_group)
         share = min(TEST_SHARE, MOST_TEST_ROWS / rows.n_given)
         report_step("drawing the rows held out", 0.0)
         training, frame = rows.hold_out(share, options.seed)
         with following(training), writable(out):
             return _fit_and_write(training, frame, target, options, out, title)
+
+
+def _read(
+    given: Scan,
+    asked: Asked,
+    beside: Beside,
+    on_read: Callable[[Reading], None],
+    on_group: Callable[[str], None],
+) -> Scan:
+    """The rows as their columns are to be read, in groups where an id repeats."""
+    report_step("looking at the columns", 0.0)
+    evidence = given.gather(asked)
+    reading = Reading.decide(evidence, asked)
+    on_read(reading)
+    repeated = repeated_id(reading, evidence)
+    if beside.group is None and beside.time is None and repeated is not None:
+        given = given.grouped(repeated)
+        on_group(repeated)
+    return given.read_by(reading)
 
 
 def _fit_and_write(
@@ -145,15 +156,17 @@ def compare_scan(
     text: TextFormat,
     asked: Asked,
     *,
+    beside: Beside,
     cluster: str | None,
     on_read: Callable[[Reading], None],
+    on_group: Callable[[str], None],
 ) -> LaconicClassifier:
     """What ``laconic compare`` fits of files that are not read into memory."""
-    with following(scan_files(data, target, text, cluster=cluster)) as given:
-        reading = given.look(asked)
-        on_read(reading)
-        with following(given.read_by(reading)) as rows:
-            return classifier_of(scan_problem(rows, options), options).fit(rows)
+    with (
+        following(scan_files(data, target, text, beside=beside, cluster=cluster)) as given,
+        following(_read(given, asked, beside, on_read, on_group)) as rows,
+    ):
+        return classifier_of(scan_problem(rows, options), options).fit(rows)
 
 
 def drawn_rows_for(
@@ -182,7 +195,7 @@ def scan_problem(rows: Scan, options: JobOptions) -> Problem:
     classes = rows.survey.classes
     assert classes is not None
     if len(classes) < 2:
-        raise ValueError(f"The target has one class only: {classes[0]!r}.")
+        raise ValueError(f"The target has one class only: {classes[0]!r}; add rows of another.")
     names = np.array([_text(label) for label in classes.tolist()])
     return problem_of(names, rows.class_weights(), options)
 

@@ -23,7 +23,7 @@ from laconic.data.tables.columns import Table
 from laconic.data.tables.files import as_native
 from laconic.data.tables.text import TextFormat, name_of
 from laconic.decide.estimator import DecisionClassifier, scenario_costs
-from laconic.export.atomic import replacing
+from laconic.export.atomic import replacing, written
 from laconic.job.unlike import Likeness
 from laconic.linear.form import LinearScore
 from laconic.watching.watch import Counter, Watched, conclude, reference_for
@@ -32,6 +32,7 @@ from laconic.watching.watch import Counter, Watched, conclude, reference_for
 @contextmanager
 def _output(path: Path | None) -> Iterator[IO[str]]:
     if path is None:
+        written.append("a part of the standard output")
         yield sys.stdout
         return
     with replacing(path) as stream:
@@ -336,7 +337,7 @@ def model_in_words(model: DecisionClassifier, positive: Any = None) -> str:
 
 
 def _values(values: NDArray[np.float64]) -> str:
-    return ", ".join(f"{value:+.4f}" for value in np.atleast_1d(values))
+    return ", ".join(f"{value:+.4f}" for value in np.round(np.atleast_1d(values), 4) + 0.0)
 
 
 def _slots(term: Term) -> Iterator[tuple[str, NDArray[np.float64]]]:

@@ -97,7 +97,8 @@ def read_problem(label: NDArray[np.str_], options: JobOptions) -> Problem:
     """Check the options against the classes that are there."""
     classes, counts = np.unique(label, return_counts=True)
     if len(classes) < 2:
-        raise ValueError(f"The target has one class only: {str(classes[0])!r}.")
+        only = str(classes[0])
+        raise ValueError(f"The target has one class only: {only!r}; add rows of another.")
     _refuse_spellings(classes)
     return problem_of(classes, counts, options)
 
@@ -327,9 +328,13 @@ def named_classes(summary: Mapping[str, Any], target: str) -> dict[str, Any]:
 def writable(folder: Path) -> Iterator[None]:
     """Make the folder and try to write in it before a long fit; a failed job leaves no folder."""
     there = folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ValueError(f"--out {folder} cannot be written to ({why}); name another.") from error
     try:
         yield
     except BaseException:
@@ -406,9 +411,10 @@ def _cost_matrix(
         odd = [n for n in [*costs, *next(iter(costs.values()))] if n not in names]
         absent = [n for n in names if n not in costs or n not in costs[n]]
         if odd or absent:
+            own = ", ".join(dict.fromkeys(odd or absent))
             raise ValueError(
-                f"--costs names other classes than the target: {', '.join(odd or absent)}; the "
-                f"target has {', '.join(names[:8])}."
+                f"--costs names other classes than the target: {own}; the target has "
+                f"{', '.join(names[:8])}."
             )
         return np.array([[float(costs[truth][said]) for said in names] for truth in names])
     matrix = np.full((len(classes), len(classes)), float(costs["fp"]))

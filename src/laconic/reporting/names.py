@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
+
+from laconic.data.tables.spoken import column_name, level_name
 
 _FAMILIES: dict[str, tuple[str, str]] = {
     "PlainLogisticRegression": ("logistic regression", "régression logistique"),
@@ -74,3 +77,60 @@ def note_text(note: str, language: str) -> str:
         if re.fullmatch(pattern, note):
             return re.sub(pattern, french if language == "fr" else english, note)
     return note
+
+
+def in_language(summary: dict[str, Any], language: str) -> dict[str, Any]:
+    """The summary with parts of dates called as a reader of the language calls them.
+
+    Columns and weekdays are renamed in the model and on the map, wherever they stand, so that what
+    the page computes from them is the same.
+    """
+    if language == "en":
+        return summary
+    return summary | {key: _named(summary[key], language) for key in ("model", "map")}
+
+
+def _named(found: Any, language: str) -> Any:
+    if isinstance(found, dict):
+        own = {key: _named(value, language) for key, value in found.items()}
+        columns = found.get("columns")
+        if "axes" in found and isinstance(columns, list):  # a term
+            own["axes"] = [
+                _weekdays(axis, str(name), language)
+                for axis, name in zip(found["axes"], columns, strict=True)
+            ]
+        elif "name" in found:  # a column of the form to fill in
+            own |= _weekdays(
+                {key: found.get(key) for key in ("texts", "start")}, found["name"], language
+            )
+            own = {key: own[key] for key in found}
+        elif "part" in found and "column" in found:  # a line of a card
+            own["part"] = level_name(found["part"], found["column"], language)
+        return own
+    if isinstance(found, list):
+        return [_named(value, language) for value in found]
+    return _column_text(found, language) if isinstance(found, str) else found
+
+
+def _weekdays(found: Any, name: Any, language: str) -> Any:
+    """Texts, however deep in lists, that are levels of the column."""
+    if isinstance(found, dict):
+        return {key: _weekdays(value, name, language) for key, value in found.items()}
+    if isinstance(found, list):
+        return [_weekdays(value, name, language) for value in found]
+    return level_name(found, str(name), language) if isinstance(found, str) else found
+
+
+def _column_text(text: str, language: str) -> str:
+    """Columns that one part reads, or a column and one of its levels.
+
+    >>> _column_text("born: month \u00d7 born: weekday", "fr")
+    'born\\xa0: mois \u00d7 born\\xa0: jour de la semaine'
+    >>> _column_text("born: weekday = Monday", "fr")
+    'born\\xa0: jour de la semaine = lundi'
+    """
+    said = []
+    for part in text.split(" \u00d7 "):
+        name, equals, level = part.partition(" = ")
+        said.append(column_name(name, language) + equals + level_name(level, name, language))
+    return " \u00d7 ".join(said)

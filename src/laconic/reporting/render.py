@@ -57,7 +57,7 @@ def to_html(summary: dict[str, Any], *, title: str, language: str = "en", digest
         "data": Markup(
             embedded(
                 {
-                    "summary": _page_data(summary),
+                    "summary": _page_data(said.summary),
                     "words": said.words | {"plain": said.other_name()},
                 }
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from laconic.reporting.names import family_name, note_text
+from laconic.reporting.names import family_name, in_language, note_text
 from laconic.reporting.words import Numbers, clipped, words
 
 _SHOWN_CLASSES = 12
@@ -31,7 +31,7 @@ class Sentences:
     """What the faces of a report say, in one language."""
 
     def __init__(self, summary: dict[str, Any], language: str = "en") -> None:
-        self.summary = summary
+        self.summary = in_language(summary, language)
         self.numbers = Numbers(language)
         self.language = language
         self.volume: dict[str, Any] = summary.get("volume") or {}
@@ -196,7 +196,9 @@ class Sentences:
         self, more: float, low: float, high: float, *, cost: float, name: str, key: str = "beside"
     ) -> str:
         """``cost`` is that of this model, ``more`` what it costs more than the one called name."""
-        key += "_even" if low <= 0 <= high else "_better" if more < 0 else "_worse"
+        promised = any(entry["kind"] == "promise" for entry in self.summary["certificates"])
+        worse = "_free" if promised else "_worse"  # who keeps a promise pays for it
+        key += "_even" if low <= 0 <= high else "_better" if more < 0 else worse
         share = abs(more) / (cost - more) if cost > more else 0.0
         values = {
             "name": name,

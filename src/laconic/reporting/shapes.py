@@ -12,7 +12,7 @@ from laconic._typing import Floats, Ints
 from laconic.convex.principal_map import PrincipalMap
 from laconic.core.contract import take_rows
 from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm, Term
-from laconic.data.tables.axes import CategoryAxis, encode_column
+from laconic.data.tables.axes import CategoryAxis, KnotAxis, encode_column
 from laconic.data.tables.columns import Schema, Table
 from laconic.minimax.estimator import MinimaxClassifier
 from laconic.minimax.profiles import BinGrid
@@ -124,17 +124,22 @@ def _describe_form(form: AdditiveScore, rows: Measured, X: Any, k: int) -> dict[
 
 def _variables(form: AdditiveScore, terms: list[Any], table: Table) -> list[dict[str, Any]]:
     """Terms that read the same columns are one variable: drawn once, told once."""
-    places: dict[frozenset[str], list[int]] = {}
-    for t, term in enumerate(form.terms):
-        places.setdefault(frozenset(term.columns), []).append(t)
     found = []
-    for own in places.values():
+    for own in together(form):
         size = terms[own[0]]["importance"]
         if len(own) > 1:
             total = sum(form.terms[t].contribution(table) for t in own)
             size = float(np.asarray(total).std(axis=0).max(initial=0.0))
         found.append({"terms": own, "importance": size})
     return sorted(found, key=lambda one: -one["importance"])
+
+
+def together(form: AdditiveScore) -> list[list[int]]:
+    """Places of the terms that read the same columns."""
+    places: dict[frozenset[str], list[int]] = {}
+    for t, term in enumerate(form.terms):
+        places.setdefault(frozenset(term.columns), []).append(t)
+    return list(places.values())
 
 
 def name_of(term: Term) -> str:
@@ -196,10 +201,24 @@ def _describe_column(name: str, form: AdditiveScore, table: Table) -> dict[str, 
     missing = bool(np.isnan(values).mean() > 0.5)
     return {
         "name": name,
-        "kind": table.kinds[j],
+        "kind": "boolean" if _is_switch(name, form, values) else table.kinds[j],
         "start": None if reach is None or missing else float(f"{reach[3]:.4g}"),
         "reach": reach,
     }
+
+
+def _is_switch(name: str, form: AdditiveScore, values: NDArray[Any]) -> bool:
+    """Whether a number is 1 or 0 and no part of the model lies beyond: a word that a text has."""
+    known = values[~np.isnan(values)]
+    marks = [
+        axis.knots if isinstance(axis, KnotAxis) else axis.bounds
+        for term in form.terms
+        if not isinstance(term, LineTerm)
+        for column, axis in zip(term.columns, term.axes, strict=True)
+        if column == name and not isinstance(axis, CategoryAxis)
+    ]
+    inside = all(((own >= 0.0) & (own <= 1.0)).all() for own in marks)
+    return bool(len(known)) and bool(np.isin(known, (0.0, 1.0)).all()) and inside
 
 
 def _texts_of(term: Term, name: str) -> list[str]:
@@ -297,7 +316,9 @@ def map_rows(
     fitted = PrincipalMap(n_components=2).fit(numbers)
     points = fitted.row_scores(numbers, 2)
     loading = np.abs(fitted.axes_[:2] * fitted.singular_values_[:2, None]).max(axis=0)
-    largest = np.argsort(-loading, kind="stable")[:6]
+    ordered = np.argsort(-loading, kind="stable").tolist()
+    first = {names[j]: j for j in reversed(ordered)}  # a variable moves several scores
+    largest = [j for j in ordered if first[names[j]] == j][:6]
     return {
         "x": np.round(points[:, 0], 3).tolist(),
         "y": np.round(points[:, 1], 3).tolist(),
@@ -305,9 +326,7 @@ def map_rows(
         "doubt": _doubt(rows, places, zone, k).astype(int).tolist(),
         "wrong": (rows.decided[places] != rows.truth[places]).astype(int).tolist(),
         "variance": fitted.explained_variance_ratio_[:2].tolist(),
-        "arrows": [
-            [names[j], *np.round(fitted.correlations_[j, :2], 4).tolist()] for j in largest.tolist()
-        ],
+        "arrows": [[names[j], *np.round(fitted.correlations_[j, :2], 4).tolist()] for j in largest],
         "of": "parts" if of_parts else "columns",
         "n_places": len(np.unique(np.round(points, 3), axis=0)),
         "n_rows": len(places),
@@ -334,10 +353,10 @@ def _table_of(rows: Measured, X: Any) -> Table:
 
 
 def parts_of(form: AdditiveScore, table: Table) -> tuple[Floats, list[str]]:
-    """What each part of a sum contributes to each score, where it varies."""
-    given = form.contributions(table)
-    flat = given.reshape(len(given), -1)
-    names = [name_of(term) for term in form.terms for _ in range(form.n_scores)]
+    """What each variable of a sum contributes to each score, where it varies."""
+    given, own = form.contributions(table), together(form)
+    flat = np.hstack([given[:, places].sum(axis=1) for places in own])
+    names = [name_of(form.terms[places[0]]) for places in own for _ in range(form.n_scores)]
     kept = np.flatnonzero(np.ptp(flat, axis=0) > 0)
     return flat[:, kept], [names[j] for j in kept]
 

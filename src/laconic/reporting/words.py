@@ -67,6 +67,14 @@ _WORDS: dict[str, tuple[str, str]] = {
         "For comparison, {name} costs {other}: this model costs {percent} more, choose the other one.",
         "À titre de comparaison : {name}, {other}. Ce modèle coûte {percent} de plus, préférez l'autre.",
     ),
+    "beside_free": (
+        "For comparison, {name}, which promises nothing, costs {other}: this model costs {percent} more.",
+        "À titre de comparaison : {name}, qui ne promet rien, {other}. Ce modèle coûte {percent} de plus.",
+    ),
+    "champion_free": (
+        "Your model {name} costs {other}: this one costs {percent} more ({low} to {high}), with promises that yours was not asked for.",
+        "Votre modèle {name} coûte {other} : celui-ci coûte {percent} de plus ({low} à {high}), avec des promesses non demandées au vôtre.",
+    ),
     "verdict_money": (
         "At {cases} cases {per} that is {money} {per}, {saved} less than {rule}.",
         "À raison de {cases} cas {per}, cela fait {money} {per}, {saved} de moins que {rule}.",

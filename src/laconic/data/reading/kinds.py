@@ -314,7 +314,10 @@ def _bounds(evidence: Evidence, sorts: list[Sort]) -> str:
     if not bounds:
         return ""
     example = min(min(own.kept) for own in bounds)
-    return f"; {sum(own.cells for own in bounds):,} bounds such as {example} are read as the number"
+    n_bounds = sum(own.cells for own in bounds)
+    if n_bounds == 1:
+        return f"; the bound {example} is read as the number"
+    return f"; {n_bounds:,} bounds such as {example} are read as the number"
 
 
 def dates_of_texts(name: str, evidence: Evidence, habits: Habits, order: str = "") -> Found:

@@ -295,7 +295,7 @@ def _looked_up(
         elif not (column.lenient or text in column.missing or text.lower() in NOTHING_KNOWN):
             raise UnreadableCellError(
                 f"Column {shown(column.name)} holds {shown(text)}, which is not {what} as the "
-                "model was fitted on; correct it, or call it missing (--missing)."
+                "model was fitted on; correct it, or call it missing at the fit (--missing)."
             )
     values: NDArray[Any] = np.array(found)[cells.values]
     return values

@@ -169,6 +169,10 @@ def find_files(source: str | Path | Sequence[str | Path]) -> list[Path]:
         if Path(text).is_dir():
             known = BINARY | {".csv", ".tsv"}
             found = sorted(p for p in Path(text).iterdir() if p.suffix.lower() in known)
+            if not found:
+                raise UnreadableFileError(
+                    f"The folder {text} holds no CSV, Parquet or Arrow file; name a file."
+                )
         elif Path(text).exists():
             found = [Path(text)]
         else:

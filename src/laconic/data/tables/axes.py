@@ -16,8 +16,9 @@ codes far away from all other values (96, 98, -999), get a level of their own be
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,21 @@ class _LastIsMissing:
     def interpolates(self) -> bool:
         """Whether a row may lie between two slots."""
         return False
+
+
+def distinct_texts(values: Iterable[float]) -> list[str]:
+    """Different numbers in different texts, of six digits where these do; zero has no sign.
+
+    >>> distinct_texts([-0.0, 0.5]), distinct_texts([1234567.0, 1234568.0])
+    (['0', '0.5'], ['1234567', '1234568'])
+    """
+    known = [float(value) + 0.0 for value in values]
+    texts = [f"{value:g}" for value in known]
+    for digits in range(7, 18):
+        if len(set(texts)) == len(texts):
+            break
+        texts = [f"{value:.{digits}g}" for value in known]
+    return texts
 
 
 @dataclass(frozen=True)
@@ -108,8 +124,8 @@ class KnotAxis(_LastIsMissing):
         return index, fraction
 
     def labels(self) -> list[str]:
-        texts = [f"{value:g}" for value in self.knots]
-        return [*texts, *(f"= {value:g}" for value in self.specials), "missing"]
+        specials = (f"= {text}" for text in distinct_texts(self.specials))
+        return [*distinct_texts(self.knots), *specials, "missing"]
 
     def to_dict(self) -> dict[str, Any]:
         return {"kind": "knots", "knots": self.knots.tolist(), "specials": self.specials.tolist()}
@@ -182,10 +198,9 @@ class IntervalAxis(_LastIsMissing):
         return index, np.zeros(len(x))
 
     def labels(self) -> list[str]:
-        low = ["-inf", *(f"{value:g}" for value in self.bounds)]
-        high = [*(f"{value:g}" for value in self.bounds), "inf"]
-        texts = [f"({a}, {b}]" for a, b in zip(low, high, strict=True)]
-        return [*texts, *(f"= {value:g}" for value in self.specials), "missing"]
+        ends = ["-inf", *distinct_texts(self.bounds), "inf"]
+        texts = [f"({a}, {b}]" for a, b in pairwise(ends)]
+        return [*texts, *(f"= {text}" for text in distinct_texts(self.specials)), "missing"]
 
     def to_dict(self) -> dict[str, Any]:
         return {

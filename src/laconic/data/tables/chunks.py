@@ -21,6 +21,7 @@ from laconic.data.tables.cells import BLANKS, cleaned, first_odd, plain_numbers
 from laconic.data.tables.columns import shown
 from laconic.data.tables.text import (
     STDIN,
+    UTF8,
     TextFormat,
     UnreadableFileError,
     csv_rows,
@@ -144,7 +145,7 @@ def _is_regular(path: Path, text: TextFormat) -> bool:
     equal lines; anything else is read, and told line by line, by the standard library.
     """
     dialect = dialect_of(path, text)
-    if dialect.encoding != "utf-8-sig" or dialect.announced or not dialect.separator.isascii():
+    if dialect.encoding != UTF8 or dialect.announced or not dialect.separator.isascii():
         return False
     separator, decode = dialect.separator.encode(), codecs.getincrementaldecoder("utf-8")().decode
     lines = found = 0

@@ -21,14 +21,15 @@ def checked_language(language: str) -> str:
 class Numbers:
     """Numbers as a reader of the language expects them.
 
-    >>> Numbers("en").short(1234.5678), Numbers("fr").short(0.03846)
-    ('1,235', '0,03846')
+    >>> Numbers("en").short(1234.5678), Numbers("fr").short(0.03846), Numbers("en").short(-0.0)
+    ('1,235', '0,03846', '0')
     """
 
     def __init__(self, language: str) -> None:
         self.french = language == "fr"
 
     def _local(self, text: str) -> str:
+        text = text.removeprefix("-") if not text.strip("-0.") else text  # zero has no sign
         if not self.french:
             return text
         return text.replace(",", "\u202f").replace(".", ",")
@@ -101,6 +102,51 @@ _WORDS = {
     "no": ("no", "non"),
 }
 
+_DAYS = "days since 2020-01-01"
+_PARTS = {
+    _DAYS: "jours depuis le 2020-01-01",
+    "weekday": "jour de la semaine",
+    "month": "mois",
+    "hour": "heure",
+}
+"""What columns made of dates are called, after the name of the column of dates."""
+_WEEKDAYS = {
+    "Monday": "lundi", "Tuesday": "mardi", "Wednesday": "mercredi", "Thursday": "jeudi",
+    "Friday": "vendredi", "Saturday": "samedi", "Sunday": "dimanche",
+}  # fmt: skip
+
+
+def column_name(name: str, language: str) -> str:
+    """A column as a reader knows it: a part of a date is called so in the reader's language.
+
+    >>> column_name("signed up: weekday", "fr"), column_name("weekday", "fr")
+    ('signed up\u00a0: jour de la semaine', 'weekday')
+    """
+    column, colon, part = name.rpartition(": ")
+    if language != "fr" or not colon or part not in _PARTS:
+        return name
+    return f"{column}\u00a0: {_PARTS[part]}"
+
+
+def level_name(text: str, name: str, language: str) -> str:
+    """A text of a column: the weekday of a date in the reader's language."""
+    made = language == "fr" and name.endswith(": weekday")
+    return _WEEKDAYS.get(text, text) if made else text
+
+
+def _date(days: float) -> str:
+    """The day so many days after 2020-01-01; nothing where a calendar has none.
+
+    >>> _date(1556.7), _date(1e12)
+    ('2024-04-05', '')
+    """
+    if abs(days) > _CALENDAR:
+        return ""
+    return str(np.datetime64("2020-01-01") + int(np.floor(days)))
+
+
+_CALENDAR = 7e5
+"""Days from 2020 to years of less than one digit, or of more than four."""
 _LEAST_FACTOR = math.log(1.005)
 """A factor that is written 1.00 is no reason."""
 
@@ -116,6 +162,7 @@ class Spoken:
 
     def __init__(self, language: str = "en") -> None:
         self._place = LANGUAGES.index(checked_language(language))
+        self.language = language
         self.numbers = Numbers(language)
 
     def say(self, key: str, **values: Any) -> str:
@@ -143,18 +190,22 @@ class Spoken:
         """A column and what it holds on a row."""
         j = table.place(name)
         value, column = table.column(j)[i], " ".join(name.split())
+        days = column.endswith(f": {_DAYS}")
+        column = column.removesuffix(f": {_DAYS}") if days else column_name(column, self.language)
         if table.kinds[j] == "categorical":
             if value == MISSING:
                 return self.say("gone", column=column)
             texts = table.categories[j]
             if value < 0 or texts is None:
                 return self.say("new", column=column)
-            return self.say("holds", column=column, value=" ".join(texts[value].split()))
+            own = level_name(texts[value], name, self.language)
+            return self.say("holds", column=column, value=" ".join(own.split()))
         if np.isnan(value):
             return self.say("gone", column=column)
         if table.kinds[j] == "boolean":
             return self.say("holds", column=column, value=self.say("yes" if value else "no"))
-        return self.say("holds", column=column, value=self.numbers.short(float(value)))
+        text = self.numbers.short(float(value))
+        return self.say("holds", column=column, value=_date(float(value)) or text if days else text)
 
     def cells(self, table: Table, names: tuple[str, ...], i: int) -> str:
         return self.say("and").join(self.cell(table, name, i) for name in names)

@@ -17,10 +17,13 @@ from typing import IO, Any
 
 from laconic.data.tables.cells import BLANKS, is_plain_number
 from laconic.data.tables.columns import shown
+from laconic.data.tables.western import Utf8OrWestern
 
 SEPARATORS = "\t;|,"
 """Of two that do as well, the first: a comma may be a decimal comma."""
 STDIN = "-"
+UTF8 = "utf-8-sig"
+"""With or without its mark at the start."""
 UNNAMED = "Unnamed: "
 """Before the place of a column without a name: as pandas calls it."""
 _SNIFFED = 65_536
@@ -49,7 +52,8 @@ class TextFormat:
 
     The separator is the one of comma, semicolon, tab and bar that cuts the first lines into
     equally many cells, the most frequent one of the header where several do; the encoding is
-    UTF-8 unless the file starts with the mark of UTF-16.
+    UTF-8 unless the file starts with the mark of UTF-16, or its first letter beyond ASCII is none
+    of UTF-8: then it is cp1252, which is said.
     """
 
     separator: str | None = None
@@ -103,7 +107,7 @@ def encoding_of(start: bytes) -> str:
     """From the mark at the start of the file."""
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
-    return "utf-8-sig"
+    return UTF8
 
 
 def separator_of(lines: list[str]) -> str:
@@ -181,7 +185,10 @@ def csv_rows(path: str | Path, text: TextFormat) -> Iterator[Iterator[list[str]]
         with open_bytes(path) as raw:
             head = raw.read(_SNIFFED)
             dialect = Dialect.of(head, text)
-            stream = io.BufferedReader(_Replayed(head, raw))
+            replayed: io.RawIOBase = _Replayed(head, raw)
+            if text.encoding is None and dialect.encoding == UTF8:
+                replayed = Utf8OrWestern(replayed, name_of(path))
+            stream = io.BufferedReader(replayed)
             lines = io.TextIOWrapper(stream, encoding=dialect.encoding, newline="")
             if dialect.announced:
                 lines.readline()
@@ -194,7 +201,7 @@ def csv_rows(path: str | Path, text: TextFormat) -> Iterator[Iterator[list[str]]
         known, reason = text.encoding or "UTF-8", getattr(error, "reason", str(error))
         raise UnreadableFileError(
             f"{name_of(path)} is not {known} text ({reason}); name its encoding with "
-            "--encoding, for instance cp1252."
+            "--encoding, for instance cp1252, cp1250 or mac_roman."
         ) from error
     except UnreadableFileError:
         raise

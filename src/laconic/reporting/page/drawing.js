@@ -36,6 +36,27 @@ const inShort = (value) => {
   if (size >= 1000) return inWhole(value);
   return size && size < 1e-4 ? inTiny(value) : inFour(value);
 };
+// Columns made of dates hold days since a day: they are told as dates, with the name of the date.
+const DAYS = /\s?: (?:days since|jours depuis le) 2020-01-01$/, DAY = 864e5, REFERENCE = Date.UTC(2020, 0, 1);
+const isDays = (name) => DAYS.test(name);
+const shortName = (name) => String(name).replace(DAYS, "");
+const inDays = (value) => (Math.abs(value) < 7e5 ? new Date(REFERENCE + DAY * Math.floor(value)).toISOString().slice(0, 10) : inShort(value));
+const inTicks = (value) => inDays(value).replace(/^(\d{4})-01-01$/, "$1").replace(/^(\d{4}-\d{2})-01$/, "$1");
+const textsOf = (name) => (isDays(name) ? inDays : inShort);
+// First days of months, every so many of them that a few are between two days; of days where none is.
+function dateTicks(low, high, wanted) {
+  if (Math.max(-low, high) > 7e5) return niceTicks(low, high, wanted);
+  for (const step of [1, 3, 6, 12, 24, 60, 120, 600, 1200]) {
+    const first = new Date(REFERENCE + DAY * low), ticks = [];
+    for (let month = Math.ceil((12 * first.getUTCFullYear() + first.getUTCMonth()) / step) * step; ticks.length <= wanted; month += step) {
+      const at = (Date.UTC(Math.floor(month / 12), month % 12, 1) - REFERENCE) / DAY;
+      if (at > high) break;
+      if (at >= low) ticks.push(at);
+    }
+    if (ticks.length <= wanted) return ticks.length > 1 ? ticks : niceTicks(low, high, wanted).map(Math.round);
+  }
+  return niceTicks(low, high, wanted);
+}
 const inFourKept = format({ minimumSignificantDigits: 4, maximumSignificantDigits: 4 });
 // Cases in a period and the unit of costs, where they were told; counts are else in 1,000 cases.
 const UNIT = { cases: null, currency: null };

@@ -2,13 +2,15 @@
 
 const AT_FIRST = 12;
 
-const slotNames = (axis, w) => {
+// The parts of an axis; of a date where the column of that name holds days.
+const slotNames = (axis, w, column = "") => {
+  const text = textsOf(column);
   if (axis.kind === "categories") return [...axis.groups.map((texts) => texts.join(", ") || w.other_texts), axis.other || w.other, w.missing];
-  const own = (axis.specials || []).map((value) => `= ${inShort(value)}`);
-  if (axis.kind === "knots") return [...axis.knots.map(inShort), ...own, w.missing];
+  const own = (axis.specials || []).map((value) => `= ${text(value)}`);
+  if (axis.kind === "knots") return [...axis.knots.map(text), ...own, w.missing];
   const b = axis.bounds;
-  const texts = b.map((bound, k) => (k === 0 ? `≤ ${inShort(bound)}` : `${inShort(b[k - 1])} – ${inShort(bound)}`));
-  return [...texts, b.length ? `> ${inShort(b[b.length - 1])}` : "…", ...own, w.missing];
+  const texts = b.map((bound, k) => (k === 0 ? `≤ ${text(bound)}` : `${text(b[k - 1])} – ${text(bound)}`));
+  return [...texts, b.length ? `> ${text(b[b.length - 1])}` : "…", ...own, w.missing];
 };
 
 const rangeOf = (values) => {
@@ -17,6 +19,8 @@ const rangeOf = (values) => {
   return { low: low - room, high: high + room };
 };
 
+const daysOf = (name, low, high) => (isDays(name) ? { ticks: dateTicks(low, high, 4), text: inTicks } : {});
+
 const zeroLine = (f) => draw("line", { class: "axis", x1: f.box.left, x2: f.width - f.box.right, y1: f.py(0), y2: f.py(0) });
 
 function lineShape(host, term, s) {
@@ -24,7 +28,7 @@ function lineShape(host, term, s) {
   const wide = reach[5] - reach[1] || reach[6] - reach[0] || 1;
   const low = Math.max(reach[0], reach[1] - wide), high = Math.min(reach[6], reach[5] + wide) + (reach[6] > reach[0] ? 0 : 1);
   const at = (x) => (x - term.origin) * term.slope[s];
-  const f = frame(host, { height: 170, left: 46, label: term.columns[0], x: { low, high }, y: rangeOf([at(low), at(high)]) });
+  const f = frame(host, { height: 170, left: 46, label: term.columns[0], x: { low, high, ...daysOf(term.columns[0], low, high) }, y: rangeOf([at(low), at(high)]) });
   f.svg.append(zeroLine(f), path([[f.px(low), f.py(at(low))], [f.px(high), f.py(at(high))]], { stroke: colour(0) }));
   const base = f.height - f.box.bottom - 4;
   f.svg.append(
@@ -49,9 +53,9 @@ function curveShape(host, term, s, w) {
   let low = marks[0], high = marks[marks.length - 1];
   const room = 0.06 * (high - low) || 1;
   low -= room; high += room;
-  const beside = values.slice(many).map((value, k) => ({ value, name: slotNames(axis, w)[many + k], mass: term.mass[many + k] })).filter((b) => b.mass > 0);
+  const beside = values.slice(many).map((value, k) => ({ value, name: slotNames(axis, w, term.columns[0])[many + k], mass: term.mass[many + k] })).filter((b) => b.mass > 0);
   const span = (high - low) * (1 + 0.14 * beside.length);
-  const f = frame(host, { height: 170, left: 46, label: term.columns[0], x: { low, high: low + span, ticks: niceTicks(low, high, 4) }, y: rangeOf(values) });
+  const f = frame(host, { height: 170, left: 46, label: term.columns[0], x: { low, high: low + span, ticks: niceTicks(low, high, 4), ...daysOf(term.columns[0], low, high) }, y: rangeOf(values) });
   const edges = stepped ? [low, ...marks, high] : [marks[0], ...marks.slice(1).map((m, k) => (m + marks[k]) / 2), high];
   f.svg.append(...bars(f, edges, term.mass.slice(0, many)), zeroLine(f));
   const points = stepped
@@ -67,7 +71,7 @@ function curveShape(host, term, s, w) {
 }
 
 function tableShape(host, term, s, w) {
-  const names = slotNames(term.axes[0], w), values = term.values.map((row) => row[s]);
+  const names = slotNames(term.axes[0], w, term.columns[0]), values = term.values.map((row) => row[s]);
   let slots = values.map((_, k) => k).filter((k) => term.mass[k] > 0);
   if (!slots.length) slots = values.map((_, k) => k);
   const ordered = term.axes[0].kind === "categories";
@@ -97,15 +101,15 @@ function gridShape(host, term, s, w) {
   term.values.forEach((row, r) => row.forEach((cell, c) => {
     svg.append(draw("rect", { x: left + c * cw, y: r * ch, width: cw, height: ch, fill: cell[s] >= 0 ? colour(0) : colour(1), "fill-opacity": (0.06 + 0.9 * Math.abs(cell[s]) / top).toFixed(3) }));
   }));
-  const across = slotNames(term.axes[1], w), down = slotNames(term.axes[0], w);
+  const across = slotNames(term.axes[1], w, term.columns[1]), down = slotNames(term.axes[0], w, term.columns[0]);
   for (const [r, text] of [[0, down[0]], [rows - 1, down[rows - 1]]]) svg.append(draw("text", { x: left - 6, y: (r + 0.5) * ch + 4, "text-anchor": "end" }, clip(text, 11)));
   svg.append(draw("text", { x: left, y: height - 6 }, clip(across[0], 14)), draw("text", { x: width, y: height - 6, "text-anchor": "end" }, clip(across[columns - 1], 14)));
   return svg;
 }
 
 // Slots of an axis in words: neighbouring intervals are one.
-function slotsText(axis, kept, w, short) {
-  const names = slotNames(axis, w), named = axis.kind === "categories" ? axis.groups.length : names.length - 1;
+function slotsText(axis, kept, w, short, column) {
+  const text = textsOf(column), names = slotNames(axis, w, column), named = axis.kind === "categories" ? axis.groups.length : names.length - 1;
   // in a drawing, "any other" and "missing" are told where nothing else is
   const last = short && kept.slice(0, named).some(Boolean) ? named : names.length;
   if (axis.kind !== "intervals") return names.filter((_, k) => kept[k] && k < last).join(", ");
@@ -115,8 +119,8 @@ function slotsText(axis, kept, w, short) {
     let end = k;
     while (end < b.length && kept[end + 1]) end += 1;
     if (k === 0 && end === b.length) said.push("…");
-    else if (k === 0) said.push(`≤ ${inShort(b[end])}`);
-    else said.push(end === b.length ? `> ${inShort(b[k - 1])}` : `${inShort(b[k - 1])} – ${inShort(b[end])}`);
+    else if (k === 0) said.push(`≤ ${text(b[end])}`);
+    else said.push(end === b.length ? `> ${text(b[k - 1])}` : `${text(b[k - 1])} – ${text(b[end])}`);
     k = end;
   }
   return [...said, ...names.slice(b.length + 1, last).filter((_, k) => kept[b.length + 1 + k])].join(", ");
@@ -128,7 +132,7 @@ function leavesOf(term, w) {
   const walk = (node, kept) => {
     const c = term.column[node];
     if (c < 0) {
-      const told = (short) => kept.map((own, k) => (own.every(Boolean) ? null : `${clip(term.columns[k], 24)} ${slotsText(term.axes[k], own, w, short)}`)).filter(Boolean);
+      const told = (short) => kept.map((own, k) => (own.every(Boolean) ? null : `${clip(shortName(term.columns[k]), 24)} ${slotsText(term.axes[k], own, w, short, term.columns[k])}`)).filter(Boolean);
       found.push({ text: told(false).join("; ") || "…", short: told(true), value: term.values[node] });
       return;
     }
@@ -173,15 +177,16 @@ function sumShape(host, terms, s, w) {
   const jumps = terms.filter((term) => term.kind !== "line" && term.axes[0].kind === "intervals").flatMap((term) => term.axes[0].bounds);
   const xs = [low, high, ...marks, ...jumps.map((x) => x + 1e-9 * (high - low))].sort((a, b) => a - b);
   const points = xs.map((x) => [x, at(x)]);
-  const f = frame(host, { height: 170, left: 46, label: column, x: { low, high }, y: rangeOf(points.map((p) => p[1])) });
+  const f = frame(host, { height: 170, left: 46, label: column, x: { low, high, ...daysOf(column, low, high) }, y: rangeOf(points.map((p) => p[1])) });
   f.svg.append(zeroLine(f), path(points.map(([a, b]) => [f.px(a), f.py(b)]), { stroke: colour(0) }));
   return f.svg;
 }
 
 // A yes-or-no column has three parts, whatever the axis that reads it.
-function switchShape(host, term, s, w) {
-  const cells = [1, 0, null];
-  const values = cells.map((cell) => contribution(term, { [term.columns[0]]: cell }));
+function switchShape(host, terms, s, w) {
+  const cells = [1, 0, null], [term] = terms;
+  const adds = (own, cell) => contribution(own, { [term.columns[0]]: cell });
+  const values = cells.map((cell) => adds(term, cell).map((_, k) => terms.reduce((sum, own) => sum + adds(own, cell)[k], 0)));
   const axis = { kind: "categories", groups: [[w.yes]] };
   const hidden = term.mass && term.mass[term.mass.length - 1] > 0 ? 1 : 0;
   const named = { ...term, axes: [{ ...axis, other: w.no }], values, mass: [1, 1, term.mass ? hidden : 0] };
@@ -189,7 +194,6 @@ function switchShape(host, term, s, w) {
 }
 
 function drawTerm(host, term, s, w) {
-  if (term.switch) return switchShape(host, term, s, w);
   if (term.kind === "line") return lineShape(host, term, s);
   if (term.kind === "grid") return gridShape(host, term, s, w);
   if (term.kind === "rules") return leavesShape(host, term, s, w);
@@ -212,7 +216,7 @@ function partsTable(term, s, w, positive) {
     rows = term.values.flatMap((row, r) => row.map((cell, c) => [`${clip(down[r], 20)} × ${clip(across[c], 20)}`, inSigned(cell[s])])).slice(0, 200);
   } else {
     const answers = { 0: w.no, 1: w.yes };
-    const names = slotNames(term.axes[0], w).map((name) => (term.switch && answers[name]) || name);
+    const names = slotNames(term.axes[0], w, term.columns[0]).map((name) => (term.switch && answers[name]) || name);
     heads = [w.t_part, w.t_rows, fill(w.t_rate, { name: clip(positive, 20) }), w.t_adds];
     rows = names.map((name, k) => [name, inPercent(term.mass[k]), term.rate[k] === null ? "" : inPercent(term.rate[k]), inSigned(term.values[k][s])]).slice(0, 200);
   }
@@ -224,13 +228,13 @@ const isNumber = (term) => term.columns.length === 1 && !term.switch && term.kin
 
 function variableFigure({ terms, importance }, choice, w, positive) {
   const [term] = terms, together = terms.length > 1 && terms.every(isNumber);
-  const render = (at) => (together ? sumShape(at, terms, choice.score, w) : terms.map((own) => drawTerm(at, own, choice.score, w)));
+  const render = (at) => (term.switch ? switchShape(at, terms, choice.score, w) : together ? sumShape(at, terms, choice.score, w) : terms.map((own) => drawTerm(at, own, choice.score, w)));
   const host = el("div", {});
   const details = el("details", { class: "no-print" }, el("summary", {}, w.table_of));
   details.addEventListener("toggle", () => {
     if (details.open) details.replaceChildren(details.firstChild, ...terms.map((own) => el("div", { class: "scroll" }, partsTable(own, choice.score, w, positive))));
   });
-  const name = el("bdi", { title: clip(term.columns.join(" × "), 400) }, term.columns.map((c) => clip(c, term.columns.length > 1 ? 24 : 44)).join(" × "));
+  const name = el("bdi", { title: clip(term.columns.join(" × "), 400) }, term.columns.map((c) => clip(shortName(c), term.columns.length > 1 ? 24 : 44)).join(" × "));
   const node = el("figure", {}, el("figcaption", {}, name, el("small", {}, fill(w.effect, { value: inTwo(importance) }))), host, details);
   return { node, start: () => { choice.redraw.push(responsive(host, render)); } };
 }

@@ -23,6 +23,9 @@ function fieldOf(column, place, w, onChange) {
   } else if (column.kind === "categorical") {
     input = el("input", { id, type: "text", value: column.start === null ? "" : column.start, autocomplete: "off" });
     read = () => (input.value === "" ? null : input.value);
+  } else if (isDays(column.name)) {
+    input = el("input", { id, type: "date", value: column.start === null ? "" : inDays(column.start) });
+    read = () => (input.value === "" ? null : (Date.parse(input.value) - REFERENCE) / DAY);
   } else {
     input = el("input", { id, type: "text", inputmode: "decimal", value: column.start === null ? "" : inOwn(column.start), autocomplete: "off" });
     read = () => {
@@ -34,7 +37,7 @@ function fieldOf(column, place, w, onChange) {
     };
   }
   input.addEventListener("input", onChange);
-  return { node: el("div", { class: "field" }, el("label", { for: id }, named(column.name, 60)), input), read };
+  return { node: el("div", { class: "field" }, el("label", { for: id }, named(shortName(column.name), 60)), input), read };
 }
 
 function reasonRow(name, value, most) {
@@ -78,7 +81,7 @@ function whatIfPanel(host, data, w) {
     const cells = Object.create(null);
     for (let c = 0; c < columns.length; c += 1) {
       const cell = fields[c].read();
-      if (cell === undefined) { wrong.textContent = fill(w.w_bad, { name: clip(columns[c].name, 60) }); return; }
+      if (cell === undefined) { wrong.textContent = fill(w.w_bad, { name: clip(shortName(columns[c].name), 60) }); return; }
       cells[columns[c].name] = cell;
     }
     wrong.textContent = "";
@@ -97,7 +100,7 @@ function whatIfPanel(host, data, w) {
     show(score, found.scores[lead], inShort);
     const spoken = found.scores.length === 1 ? data.positive : data.classes[lead];
     towards.textContent = fill(w.w_towards, { name: clip(spoken, 40) });
-    const parts = variables.map(({ terms }) => [form.terms[terms[0]].columns.map((c) => clip(c, 40)).join(" × "), terms.reduce((sum, t) => sum + found.parts[t][lead], 0)]);
+    const parts = variables.map(({ terms }) => [form.terms[terms[0]].columns.map((c) => clip(shortName(c), 40)).join(" × "), terms.reduce((sum, t) => sum + found.parts[t][lead], 0)]);
     parts.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
     const top = parts.slice(0, 8).filter((p) => p[1] !== 0);
     const most = Math.max(...top.map((p) => Math.abs(p[1])), 0);
