@@ -90,6 +90,18 @@ def test_three_classes_with_a_matrix():
     assert np.isfinite(model.reported_cost_.value)
 
 
+def test_a_page_that_cannot_say_what_taught_it_gives_way_to_a_candidate_that_is_a_page():
+    """Ten classes: their sum of 400 entries says on 60 much less than lines say on 40."""
+    draw = np.random.default_rng(0)
+    X, slopes = draw.normal(size=(600, 4)), 1.2 * draw.normal(size=(10, 4))
+    y = (X @ slopes.T + draw.gumbel(size=(600, 10))).argmax(axis=1)
+    offered = ["additive", "logistic"]
+    model = LaconicClassifier(candidates=offered, max_size=60, random_state=0).fit(X, y)
+    assert model.candidate_ == "logistic"
+    assert model.size_ == 40
+    assert model.comparison_.set_index("candidate")["chosen"]["logistic"]
+
+
 def test_an_abstention_has_its_price(payments):
     model = LaconicClassifier(COSTS, reject_cost=0.4, candidates=FEW).fit(*payments)
     plain = LaconicClassifier(COSTS, candidates=FEW).fit(*payments)

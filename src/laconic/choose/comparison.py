@@ -70,7 +70,8 @@ class Outcome:
     ``raw`` are the held-out probabilities before the smoothing of the model's form, whose link,
     smoothing and columns are kept beside them. ``forms`` are, by the number of the fold, those that
     were fitted without its rows. A weighted mean of candidates names its ``members`` and their
-    ``weights``; a page has a ``limit``, the most entries it may have.
+    ``weights``; a page has a ``limit``, the most entries it may have, and is ``far`` where it
+    cannot say on so many what taught it.
     """
 
     candidate: Candidate
@@ -87,6 +88,7 @@ class Outcome:
     sizes: list[float] = field(default_factory=list)
     forms: dict[int, AdditiveScore] = field(default_factory=dict)
     limit: float = float("inf")
+    far: bool = False
     variables: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
     prior: Floats | None = None

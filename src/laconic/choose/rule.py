@@ -150,16 +150,18 @@ def _may_teach(student: Outcome, committee: Outcome, race: Race) -> bool:
 def _clearly_better(page: Outcome, able: Sequence[Outcome], race: Race) -> Outcome:
     """A form that has no mean with others, or a rule of decisions, where it is clearly better.
 
-    Rules say no probabilities: they are compared by what decisions cost.
+    So is any candidate that is a page by itself, where the page is far from what taught it: many
+    classes have sums that no page holds. Rules say no probabilities: they are compared by what
+    decisions cost.
     """
-    judge = race.judge
+    judge, far = race.judge, page.far
     for out in able:
         if out.candidate.decides:
             gap, error = judge.paired(out.row_cost, page.row_cost)
             error = 0.0
         else:
             gap, error = judge.paired(judge.tailored(out), judge.tailored(page))
-        apart = out.candidate.decides or not formed([out])
+        apart = far or out.candidate.decides or not formed([out])
         if out.size <= race.max_size and apart and gap < -CLEARLY * error:
             page = out
     return page

@@ -72,13 +72,14 @@ def pages_of(long: Outcome, race: Race, tolerance: float) -> list[Outcome]:
     shares = np.bincount(judge.y, judge.weight) / judge.weight.sum()
     for limit in limits:
         raw, strayed = np.full_like(long.proba, np.nan), np.full(len(judge.y), np.nan)
-        sizes = [fold.fill(limit, raw, strayed) for fold in folds]
+        drawn = [fold.fill(limit, raw, strayed) for fold in folds]
         seen = np.isfinite(raw[:, 0])
         mean = float(np.average(strayed[seen], weights=judge.weight[seen]))
         # a page that says no number, of cells beyond all others, is far as well
-        if pages and not mean <= tolerance * entropy(shares):
+        far = not mean <= tolerance * entropy(shares)
+        if pages and far:
             break
-        pages.append(judge.price(_page(long, limit, raw, sizes, longest)))
+        pages.append(judge.price(_page(long, limit, raw, drawn, longest, far=far)))
     return pages
 
 
@@ -100,18 +101,20 @@ class _FoldPage:
         said = log_probabilities_of(form.score(table[test]))
         return cls(Shortening(form, *race.lesson(train).rows_for(form)), table, test, known, said)
 
-    def fill(self, limit: float, raw: Floats, strayed: Floats) -> float:
-        """Write what the page says of its rows, and how far it strays; return its size."""
+    def fill(self, limit: float, raw: Floats, strayed: Floats) -> AdditiveScore:
+        """The page, once what it says of its rows and how far it strays are written."""
         form = self.path.to(limit)
         scores = form.score(self.table[self.test])  # no second copy of the table stays
         raw[self.test] = 0.0
         raw[np.ix_(self.test, self.known)] = probabilities(scores, form.link)
         gap = self.said - log_probabilities_of(scores)
         strayed[self.test] = (np.exp(self.said) * gap).sum(axis=1)
-        return float(form_size(form))
+        return form
 
 
-def _page(long: Outcome, limit: float, raw: Floats, sizes: list[float], longest: int) -> Outcome:
+def _page(
+    long: Outcome, limit: float, raw: Floats, drawn: list[AdditiveScore], longest: int, *, far: bool
+) -> Outcome:
     """The outcome of a page; a single candidate that was shortened says so in its name."""
     cut = len(long.members) == 1 and longest > limit
     return replace(
@@ -122,9 +125,11 @@ def _page(long: Outcome, limit: float, raw: Floats, sizes: list[float], longest:
         proba=(raw + long.smoothing / raw.shape[1]) / (1.0 + long.smoothing),
         row_cost=np.full(len(raw), np.nan),
         raw=raw,
-        sizes=sizes,
+        sizes=[float(form_size(form)) for form in drawn],
+        variables=[float(len(form.columns)) for form in drawn],
         forms={},
         limit=float(limit),
+        far=far,
     )
 
 
