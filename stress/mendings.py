@@ -343,5 +343,14 @@ MENDINGS: tuple[tuple[str, str, *tuple[Change, ...]], ...] = (
       '    with __import__("socket").socket() as opened:\n'
       '        opened.bind(("127.0.0.1", 0))\n'
       "    with ExitStack() as stack:\n")),
+    ("job/table",
+     "tests/cli/test_cli.py::"
+     "test_a_job_beside_this_one_that_fails_may_remove_the_folder",
+     ("            with suppress(OSError):  # not empty",
+      "            if not any(folder.iterdir()):  # not empty")),
+    ("job/table",
+     "tests/cli/test_cli.py::"
+     "test_a_job_beside_this_one_that_fails_may_remove_the_folder",
+     ("    out.mkdir(parents=True, exist_ok=True)  # a job", "    # a job")),
 )  # fmt: skip
 """File, test, and one change or several: those of which one mending covers for the other."""
