@@ -75,30 +75,18 @@ MUTANTS: tuple[Mutant, ...] = (
          "return np.asarray(softmax(scores, axis=1))"),
     ),
     *_of(
-        "core/contract", "tests/test_defects.py",
-        ("if total > LARGEST:", "if total > 1e400:"),
-    ),
-    *_of(
         "data/row_keys", "tests/data/test_row_keys.py",
-        ("constant = _constant(table)", "constant = np.zeros(len(table.names), dtype=bool)"),
         ("many = count[place] >= 2 * n_folds", "many = count[place] >= 0"),
     ),
     *_of(
         "export/atomic", "tests/export/test_atomic.py",
-        ("for _, path in ready[1:]:\n            path.unlink(missing_ok=True)", "pass"),
-        ("_remove_leftovers(path)\n    while", "while"),
         ("        partial.unlink(missing_ok=True)\n        raise", "        raise"),
-        ("permissions = stat.S_IMODE(path.stat().st_mode)", "permissions = 0o644"),
-        ("path = Path(os.path.realpath(path))\n    if _is_special",
-         "path = Path(path)\n    if _is_special"),
         ("return path.exists() and not path.is_file()", "return False"),
     ),
     *_of(
         "export/model_file", "tests/export/test_model_file.py",
         ('if content.get("digest") != _digest(content):', "if False:"),
-        ("if len(found) < len(pairs):", "if False:"),
         ("if not math.isfinite(value):", "if False:"),
-        ("if len(digits) > _MOST_DIGITS:", "if False:"),
     ),
     *_of(
         "linear/solvers/multinomial", "tests/linear",
@@ -183,22 +171,6 @@ MUTANTS: tuple[Mutant, ...] = (
          "if own.tobytes() in seen:"),
     ),
     *_of(
-        "job/scoring", "tests/cli/test_cli.py tests/cli/test_tables_cli.py",
-        ("twice = [name for name in names if names.count(name) > 1]", "twice = []"),
-    ),
-    *_of(
-        "core/form_prediction", "tests/export/test_model_file.py",
-        ('missing=getattr(form, "takes_missing", True)', "missing=True"),
-    ),
-    *_of(
-        "kernel/form", "tests/export/test_model_file.py",
-        ("return refuse_overflow(out)", "return out"),
-    ),
-    *_of(
-        "export/model_file", "tests/export/test_model_file.py",
-        ("if type(value) not in (int, float):", "if False:"),
-    ),
-    *_of(
         "choose/comparison", "tests/choose/test_comparison.py",
         ("variance[k] = share @ (rows[own] - risk[k]) ** 2 / total",
          "variance[k] = share @ (rows[own] - risk[k]) ** 2"),
@@ -209,14 +181,6 @@ MUTANTS: tuple[Mutant, ...] = (
          "total += proba[:, k, None] * matrix[..., :, k]"),
     ),
     *_of(
-        "core/forms", "tests/test_defects.py",
-        ("refuse_overflow(self.score(table))", "self.score(table)"),
-    ),
-    *_of(
-        "convex/solver", "tests/convex",
-        ("if not np.isfinite(point).all():", "if False:"),
-    ),
-    *_of(
         "core/losses", "tests/convex src/laconic/core/losses.py",
         ("return float(first / 2 + last / 2)", "return float(first)"),
     ),
@@ -224,7 +188,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "choose/budget", "src/laconic/choose/budget.py tests/choose/test_budget.py",
         ("return float(self.seconds * (rows / self.rows) ** self.power)",
          "return float(self.seconds * (rows / self.rows))"),
-        ("return left > 0.0 and SAFETY * seconds <= left", "return left > 0.0"),
     ),
     *_of(
         "decide/guarantee", "src/laconic/decide/guarantee.py",
@@ -238,15 +201,6 @@ MUTANTS: tuple[Mutant, ...] = (
         ("if n_groups < n_folds:", "if False:"),
     ),
     *_of(
-        "data/row_keys", "src/laconic/data/row_keys.py tests/data/test_row_keys.py",
-        ("order = np.lexsort((place,) if weight is None else (weight[rows], place))",
-         "order = np.lexsort((place,))"),
-    ),
-    *_of(
-        "data/tables/files", "tests/data/test_csv_dialects.py",
-        ("if 2 * held > memory_left():", "if False:"),
-    ),
-    *_of(
         "data/reading/dates", "src/laconic/data/reading/dates.py",
         ('return frozenset([*parts, "ymd"] if', "return frozenset([*parts] if"),
     ),
@@ -254,17 +208,9 @@ MUTANTS: tuple[Mutant, ...] = (
         "kernel/kernels", "src/laconic/kernel/kernels.py",
         ("steps = np.minimum(np.diff(values), widest)", "steps = np.diff(values)"),
     ),
-    *_of(
-        "kernel/form", "tests/export/test_model_file.py",
-        ("if (coef.ndim, intercept.ndim) != (2, 1):", "if False:"),
-    ),
-    *_of(
-        "rules/estimator", "tests/rules/test_sparse_rules.py",
-        ("forbidden).ordered(rows.column_keys)", "forbidden)"),
-    ),
     *(
-        Mutant(f"src/laconic/{file}.py", *changes[0], test, changes[1:])
-        for file, test, changes in MENDINGS
+        Mutant(f"src/laconic/{file}.py", *change, test, tuple(more))
+        for file, test, change, *more in MENDINGS
     ),
 )  # fmt: skip
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import tracemalloc
 import warnings
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -169,10 +171,10 @@ def test_a_subnormal_column_does_not_end_a_comparison():
 
 
 def test_folds_that_lack_a_class_have_pages():
-    """Twelve classes of three rows: no fold is learned from all of them."""
+    """A class of one row among twelve: what is learned without it knows eleven."""
     draw = np.random.default_rng(0)
     X, y = draw.normal(size=(36, 2)), np.repeat(np.arange(12), 3)
-    y[0] = 1  # two rows of class 0 are left
+    y[:2] = 1  # one row of class 0 is left
     model = laconic.LaconicClassifier(candidates=["logistic", "bayes"], cv=2, random_state=0)
     proba = model.fit(X, y).predict_proba(X)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
@@ -295,3 +297,47 @@ def test_a_column_of_tiny_cells_is_no_constant():
     np.testing.assert_allclose(
         PrincipalMap().fit(X[:, ::-1]).transform(X[:, ::-1]), model.transform(X)
     )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        laconic.PlainLogisticRegression(C=0.1),
+        laconic.GrayZoneLogisticRegression(C=0.1),
+        laconic.GrayZoneKernelClassifier(C=0.1),
+        laconic.ConvexRiskClassifier("hinge", kernel="rbf", C=0.1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_weight_that_vanishes_beside_C_is_divided_by_as_if_it_did_not(model):
+    """ZeroDivisionError in the plain model, in all that use it and in the kernels."""
+    X, y = make_blobs(40, n_features=2, centers=2, cluster_std=4, random_state=0)
+    weight = np.where(np.arange(40) % 3 == 0, 5e-324, 1.0)
+    found = model.fit(X, y, sample_weight=weight).decision_function(X)
+    # as if the rows were not there
+    there = weight == 1.0
+    np.testing.assert_allclose(model.fit(X[there], y[there]).decision_function(X), found, atol=1e-3)
+
+
+def test_the_conventions_that_one_page_of_the_guide_tells_hold():
+    page = (Path(__file__).parent.parent / "docs" / "parameters.md").read_text(encoding="utf-8")
+    told = page.split("## Where conventions differ")[1]
+    for words in ("found by name", "computed in **float64**", "one class in `y`", "`C=np.inf`"):
+        assert words in told
+    X, y = make_blobs(60, n_features=2, centers=2, cluster_std=4, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for model in (
+        laconic.PlainLogisticRegression(),
+        laconic.ConvexRiskClassifier(),
+        laconic.GrayZoneLogisticRegression(),
+        laconic.GrayZoneKernelClassifier(),
+    ):
+        proba = model.fit(frame, y).predict_proba(frame)
+        np.testing.assert_array_equal(model.predict_proba(frame[["b", "a"]].assign(c=1.0)), proba)
+        with pytest.raises(ValueError, match="'b'"):
+            model.predict_proba(frame[["a"]])
+        assert model.fit(X.astype(np.float32), y).predict_proba(X).dtype == np.float64
+        with pytest.raises(ValueError, match="at least two classes"):
+            model.fit(frame, np.zeros(60))
+        with pytest.raises(ValueError, match="The 'C' parameter"):
+            clone(model).set_params(C=np.inf).fit(frame, y)

@@ -132,3 +132,11 @@ def test_without_weak_pairs_a_path_starts_at_the_fit_of_its_fold():
     np.testing.assert_array_equal(path.shown.scores[:, fold.held_out], path.scores[0])
     norms = np.maximum(term_norms(singles, fold.point), tuning.LEAST_NORM)
     np.testing.assert_allclose(path.fold.structure.group_weights, 1 / norms)
+
+
+def test_losses_that_are_no_numbers_leave_the_best_penalty_the_best():
+    """ "min() arg is an empty sequence" was all that a small table was told."""
+    weight = np.ones(2)
+    points = [PathPoint(r, np.full(2, np.inf), np.inf, weight, 2.0) for r in (0.0, 0.1)]
+    with np.errstate(invalid="ignore"):
+        assert choose(points, "best", None) == 0

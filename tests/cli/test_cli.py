@@ -476,3 +476,33 @@ def test_a_folder_is_tried_without_touching_a_file_in_it(tmp_path):
     with writable(tmp_path):
         assert (tmp_path / ".laconic").read_text() == "the user's"
     assert [path.name for path in tmp_path.iterdir()] == [".laconic"]
+
+
+def test_a_job_beside_this_one_that_fails_may_remove_the_folder(
+    payments_csv, tmp_path, monkeypatch, capsys
+):
+    """Whichever made the folder removes it when it fails: the other still says or does its own."""
+    from laconic.cli import main
+    from laconic.job import table
+
+    out = tmp_path / "out"
+
+    def fails():
+        with table.writable(out):
+            out.rmdir()
+            raise RuntimeError("its own failure")
+
+    with pytest.raises(RuntimeError, match="its own"):
+        fails()
+    told = table.to_html
+
+    def removed_while_it_is_told(*given, **named):
+        out.rmdir()
+        return told(*given, **named)
+
+    monkeypatch.setattr(table, "to_html", removed_while_it_is_told)
+    words = ["fit", payments_csv, "--target", "label", "--out", out, "--model", "logistic"]
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    assert not stop.value.code, capsys.readouterr().err
+    assert {path.name for path in out.iterdir()} == {"model.json", "report.html"}

@@ -6,6 +6,7 @@ import gzip
 import io
 import subprocess
 import sys
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -346,3 +347,21 @@ def test_other_encodings_are_not_taken_for_cp1252(encoding, piece):
     stream = io.BufferedReader(Utf8OrWestern(Dripping(content), "x"))
     with pytest.raises(UnicodeError):
         stream.read()
+
+
+def test_a_packed_line_without_end_is_refused_before_it_is_whole(tmp_path):
+    """A file of 1.4 MB held one line of 1.5 GB, and took 3.2 GB to be refused."""
+    path = tmp_path / "rows.csv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as packed:
+        packed.write(b"a,y\n" + b"1," * 12_000_000)
+    tracemalloc.start()
+    with pytest.raises(UnreadableFileError, match="line of the file is longer than 16,777,216"):
+        read_frame(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 150e6
+    long = tmp_path / "long.csv.gz"
+    names, cell = [f"c{j}" for j in range(200)], "x" * 60_000
+    text = f"{','.join(names)}\n{','.join([cell] * 200)}\n"
+    long.write_bytes(gzip.compress(text.encode(), 1))
+    assert plain(read_frame(long)) == {name: [cell] for name in names}

@@ -240,6 +240,13 @@ def test_without_time_the_bound_still_holds():
     assert found.value - found.gap <= least <= found.value + 1e-12
 
 
+def test_a_search_that_is_left_without_any_item_ends_with_the_card_without_any():
+    problem = random_problem(5)
+    found, bound = solver.search_support(problem, np.array([], dtype=np.int64), np.inf, 0.0)
+    assert found is not None
+    assert bound == found.loss == pytest.approx(problem.fitted(empty(problem))[0], rel=1e-12)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_an_interrupt_keeps_the_best_card(monkeypatch, compiled):
     problem = random_problem(5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -290,6 +290,7 @@ def written(
     content = model_content(model, summary=kept, reference=reference)
     shown = named_classes(summary, options.target)
     page = to_html(shown, title=title, language=options.language, digest=content["digest"])
+    out.mkdir(parents=True, exist_ok=True)  # a job beside this one that failed has removed it
     write_together({out / "model.json": as_text(content), out / "report.html": page})
     return JobResult(
         model, summary, shown, problem.positive, out / "model.json", out / "report.html"
@@ -338,8 +339,9 @@ def writable(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not there and not any(folder.iterdir()):
-            folder.rmdir()
+        if not there:
+            with suppress(OSError):  # not empty, or already removed by a job beside this one
+                folder.rmdir()
         raise
 
 

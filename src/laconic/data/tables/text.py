@@ -26,6 +26,8 @@ UTF8 = "utf-8-sig"
 """With or without its mark at the start."""
 UNNAMED = "Unnamed: "
 """Before the place of a column without a name: as pandas calls it."""
+LONGEST_LINE = 2**24
+"""Bytes: 50,000 columns of 300 characters have room."""
 _SNIFFED = 65_536
 _SNIFFED_LINES = 50
 _ANNOUNCED = re.compile(r"sep=(.)\r?\n?", re.IGNORECASE)
@@ -128,17 +130,28 @@ def separator_of(lines: list[str]) -> str:
 
 
 class _Replayed(io.RawIOBase):
-    """A stream whose first bytes were read already."""
+    """A stream whose first bytes were read already, and whose lines end somewhere.
+
+    A packed file of a megabyte may hold a line of gigabytes, which would be read as a whole.
+    """
 
     def __init__(self, head: bytes, rest: Any) -> None:
         self._head, self._rest = memoryview(head), rest
+        self._since = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        piece = self._head[: len(buffer)] if self._head else self._rest.read(len(buffer))
+        piece = bytes(self._head[: len(buffer)]) or self._rest.read(len(buffer))
         self._head = self._head[len(piece) :]
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        self._since = len(piece) + (self._since if end < 0 else -end - 1)
+        if self._since > LONGEST_LINE:
+            raise UnreadableFileError(
+                f"A line of the file is longer than {LONGEST_LINE:,} bytes: it is no table of rows "
+                "and columns, or one without line ends; write each row as a line."
+            )
         buffer[: len(piece)] = piece
         return len(piece)
 
