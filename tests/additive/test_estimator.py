@@ -433,3 +433,22 @@ def test_a_gap_above_the_target_is_told():
     with pytest.warns(ConvergenceWarning, match="raise tol"):
         model = SparseAdditiveClassifier(group_penalty=0.01, tol=1e-300).fit(X, y)
     assert model.duality_gap_ > 1e-300 * model.objective_
+
+
+def test_linear_algebra_of_a_fit_has_one_thread(monkeypatch):
+    """On two threads, small products took five times as long: table 5881 of the generated ones."""
+    import scipy.linalg  # noqa: F401  (its library has threads of its own)
+    from threadpoolctl import threadpool_info
+
+    from laconic.additive import estimator
+
+    seen, fit_additive = [], estimator.fit_additive
+
+    def watched(*given):
+        seen.extend(own["num_threads"] for own in threadpool_info() if own["user_api"] == "blas")
+        return fit_additive(*given)
+
+    monkeypatch.setattr(estimator, "fit_additive", watched)
+    SparseAdditiveClassifier(pairs=0).fit(*mixed(60))
+    assert seen
+    assert set(seen) == {1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from additive_terms import singles_of
 from laconic import SparseAdditiveClassifier
 from laconic.additive import selection, tuning
 from laconic.additive.pairs import PairRule
-from laconic.additive.selection import PathPoint, Selection, choose, ratios_below
+from laconic.additive.selection import PathPoint, Selection, choose, fold_steps, ratios_below
 from laconic.additive.structure import AdditivePlan, Task, term_norms
 from laconic.additive.terms import PairGrids
 from laconic.additive.tuning import RATIOS
@@ -140,3 +142,11 @@ def test_losses_that_are_no_numbers_leave_the_best_penalty_the_best():
     points = [PathPoint(r, np.full(2, np.inf), np.inf, weight, 2.0) for r in (0.0, 0.1)]
     with np.errstate(invalid="ignore"):
         assert choose(points, "best", None) == 0
+
+
+def test_folds_of_weights_over_decades_take_few_steps():
+    """One fold of 300 rows in twelve classes took 86 seconds, and ended short all the same."""
+    even = SimpleNamespace(weight=np.linspace(1.0, 100.0, 300))
+    decades = SimpleNamespace(weight=10.0 ** np.linspace(-12.0, 12.0, 300))
+    assert fold_steps(even) == tuning.FOLD_STEPS
+    assert fold_steps(decades) == tuning.UNEVEN_FOLD_STEPS < tuning.FOLD_STEPS

@@ -30,6 +30,7 @@ from laconic.core.folds import folds_of
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.losses import TruncatedLogistic
 from laconic.data.row_keys import pairs_apart, seed_of
+from laconic.data.source import one_blas_thread
 from laconic.data.tables.axes import KnotRule
 from laconic.data.tables.columns import Table, forbidden_pairs, shown
 
@@ -248,7 +249,9 @@ class SparseAdditiveClassifier(FormPrediction):
             given = folds_of(self.cv, training, len(np.asarray(y)), seed)
             places = [np.sort(rows.place[test]) for _, test in given]
             folds = [place[place >= 0] for place in places]
-        fitted = fit_additive(settings, rows, folds)
+        # the products of a step are small: two threads take five times as long
+        with one_blas_thread():
+            fitted = fit_additive(settings, rows, folds)
         fitted.solution.warn_if_short(type(self).__name__, "raise tol")
         self._publish(fitted)
         if self._keeps_forms:

@@ -25,7 +25,7 @@ from laconic.additive.criterion import AdditivePoint
 from laconic.additive.large.newton import LargeTask, shifted
 from laconic.additive.pairs import PairRule, build
 from laconic.additive.selection import Choice, FoldPath, Selection, held_out_proba, ratios_below
-from laconic.additive.solver import solve_additive
+from laconic.additive.solver import few_carry_most, solve_additive
 from laconic.additive.structure import (
     AdditivePlan,
     Smoothness,
@@ -272,7 +272,10 @@ def _chosen(task: Task, structure: Structure, choice: Choice) -> Structure:
     now = structure.scaled(choice.factor).with_weak(choice.pair_smoothing if weak else np.inf)
     if not choice.points:
         return now
-    point = task.solve(now, 0.0, task.near_start(now, choice.guess), task.fold_tol).point
+    # the last fit is the one that is certified
+    steps = tuning.UNEVEN_FOLD_STEPS if few_carry_most(task.weight) else tuning.MOST_STEPS
+    start = task.near_start(now, choice.guess)
+    point = task.solve(now, 0.0, start, task.fold_tol, max_iter=steps).point
     return replace(now, group_weights=adaptive_weights(now.terms, point), point=point)
 
 
@@ -291,7 +294,11 @@ def _final(
         structure = structure.part(kept, structure.point if first else point)
     share = 0.0 if settings.relaxed and len(kept) else chosen
     polish = task.n_rows <= tuning.POLISHED_ROWS
-    return chosen, structure, task.solve(structure, share, structure.point, settings.tol, polish)
+    few = {}
+    if isinstance(task, Task) and few_carry_most(task.weight):
+        few["max_iter"] = tuning.UNEVEN_STEPS
+    solution = task.solve(structure, share, structure.point, settings.tol, polish, **few)
+    return chosen, structure, solution
 
 
 def _chosen_terms(

@@ -19,6 +19,7 @@ from laconic._typing import Floats, Ints
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
 from laconic.additive.pairs import PairRule, build
+from laconic.additive.solver import few_carry_most
 from laconic.additive.structure import Stage, Structure, Task, adaptive_weights, support
 from laconic.additive.terms import TermSet
 from laconic.core.decisions import expected_costs
@@ -255,7 +256,7 @@ class Fold:
         return self.point.scores[:, self.held_out]
 
     def fitted(self, structure: Structure, ratio: float, start: AdditivePoint) -> AdditivePoint:
-        tol, steps = self.task.fold_tol, tuning.FOLD_STEPS
+        tol, steps = self.task.fold_tol, fold_steps(self.task)
         point: AdditivePoint = self.task.solve(structure, ratio, start, tol, max_iter=steps).point
         return point
 
@@ -285,6 +286,12 @@ class Fold:
         return FoldPath(chosen, kept, point, (self.last_scores,), (len(kept),), *shapes)
 
 
+def fold_steps(task: Task) -> int:
+    """Most Newton steps of a fit on a fold."""
+    uneven = few_carry_most(task.weight)
+    return tuning.UNEVEN_FOLD_STEPS if uneven else tuning.FOLD_STEPS
+
+
 def open_fold(
     held_out: Ints, task: Task, singles: TermSet, pairs: PairRule, guess: Sequence[Stage]
 ) -> Fold:
@@ -298,7 +305,7 @@ def open_fold(
     task = Task(task.plan, task.y, inside)
     structure = build(task, singles, pairs, guess)
     strong = structure.with_weak(np.inf)
-    steps = tuning.FOLD_STEPS
+    steps = fold_steps(task)
     point = task.solve(strong, 0.0, strong.point, task.fold_tol, max_iter=steps).point
     return Fold(held_out, task, structure, structure.widened(point))
 

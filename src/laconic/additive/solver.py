@@ -214,7 +214,7 @@ class Preconditioner(NamedTuple):
         return cls(joint, factors, total[:, None] + penalty)
 
 
-def _few_carry_most(weight: Floats) -> bool:
+def few_carry_most(weight: Floats) -> bool:
     """Whether some rows weigh so much more than others that these hardly count.
 
     Judged by weights that no repetition of rows could stand for: a row of weight two and two equal
@@ -294,7 +294,7 @@ class Descent:
         self.g = start.coordinates.copy()
         self.scores = start.scores.copy()
         self.shift = np.zeros(len(problem.group))
-        self.uneven = problem.kinked or _few_carry_most(problem.weight)
+        self.uneven = problem.kinked or few_carry_most(problem.weight)
         self.value = self.state.loss(self.scores) + problem.penalty.value(self.g)
         self.preconditioner: Preconditioner | None = None
         self.theta: Floats | None = None
