@@ -48,7 +48,7 @@ from laconic.additive.criterion import (
     LossState,
     largest_group_penalty,
 )
-from laconic.additive.solver import solve_additive
+from laconic.additive.solver import few_carry_most, solve_additive
 from laconic.additive.terms import TermSet
 from laconic.core.losses import Solution, TruncatedLogistic
 
@@ -363,6 +363,8 @@ class Task:
             guess.carried(first.terms),
         )
         tol, steps = tuning.GUESS_TOL, tuning.GUESS_STEPS
+        if few_carry_most(problem.weight):
+            steps = tuning.UNEVEN_FOLD_STEPS
         point = solve_additive(problem, start, tol=tol, max_iter=steps).point
         return self.evidence_fit(first, point, tuning.GUIDED_STEPS)
 

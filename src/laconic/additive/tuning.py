@@ -146,10 +146,11 @@ MOST_STEPS = 200
 """Newton steps of a fit; one that needs more has stalled."""
 FOLD_STEPS = 100
 """Of a fit on a fold, which certifies nothing: nine were enough on eight sets, 62 with a zone."""
-UNEVEN_STEPS, UNEVEN_FOLD_STEPS = 60, 6
+UNEVEN_STEPS, UNEVEN_FOLD_STEPS = 20, 3
 """Of fits on all rows and on a fold whose weights span decades (``HEAVY_ROW``): they mostly end
 short anyway, and conjugate steps grow with the steps. 300 rows of noise in twelve classes, weights
-over 24 decades, four columns: one fold took 86 CPU s with 100."""
+over 24 decades, four columns: one fold took 86 CPU s with 100 steps, the whole fit 70 with 60 and
+6, 33 with 20 and 3, 24 where that also holds for fits from a guess (machine under load)."""
 BLURS = (0.3, 0.03, 0.003, 3e-4, 3e-5)
 """Widths over which the kink of a zone is rounded, in turn, until the true gap is small."""
 COMPACTED_ROWS, COMPACTED_SHARE = 1_000, 0.65
