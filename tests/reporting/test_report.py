@@ -479,7 +479,7 @@ def test_certificates_are_read_from_the_model():
     kinds = {e["kind"]: e for e in found.summary["certificates"]}
     assert (kinds["page"]["value"], kinds["page"]["gap"]) == (page.page_objective_, page.page_gap_)
     assert "steps" in kinds
-    assert "no other numbers in its places" in found.to_html()
+    assert "plus a small penalty on moving its numbers" in found.to_html()
     given = [{"title": "Audit", "says": "Checked.", "assumes": "care."}]
     page = report(rule, X, y, certificates=given, language="fr").to_html()
     assert "Audit" in page

@@ -193,8 +193,9 @@ class BlendedClassifier(FormPrediction):
         of training criteria that is lower by more than the gap.
     page_objective_, page_gap_ : float
         With ``max_size``: how far the page strays from the whole mean on the rows that it was
-        drawn on, in nats a row (with a little ridge), and a bound on how much less any other
-        numbers in its entries could stray. Zero where the mean is short enough.
+        drawn on, in nats a row, plus a little ridge around the values that shortening left; and
+        a bound on how much lower that criterion is at any other values of its entries for which
+        shapes and lines keep their direction. Zero where the mean is short enough.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute contribution of each column on the training rows, as shares; not after a
         fit from a scan.

@@ -107,7 +107,7 @@ def _gap(model: Any) -> list[dict[str, Any]]:
 
 
 def _page(model: Any) -> list[dict[str, Any]]:
-    """How far a page strays from what it was taught, and how much nearer any other could be."""
+    """The criterion of the last fit of a page, and how much lower it can be at most."""
     strays = getattr(model, "page_objective_", None)
     if not strays:
         return []

@@ -391,10 +391,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "with a share of the positive class between {low} and {high}.",
         "avec une part de la classe positive entre {low} et {high}.",
     ),
-    "page_t": ("The page says what it was taught", "La page dit ce qu'on lui a appris"),
+    "page_t": ("How well the page learned", "Ce que la page a appris"),
     "page_s": (
-        "A longer sum of all models taught this page; the page strays from it by {value} nats per row, and no other numbers in its places stray less by more than {gap}.",
-        "Une somme plus longue de tous les modèles a instruit cette page ; elle s'en écarte de {value} nats par ligne, et aucun autre jeu de nombres aux mêmes places ne s'en écarterait moins de plus de {gap}.",
+        "A longer sum of terms taught this page. What the page strays from it, plus a small penalty on moving its numbers, is {value} nats per row; no other numbers in its places that keep the directions of its curves have less by more than {gap}.",
+        "Une somme plus longue de termes a instruit cette page. Son écart à celle-ci, plus une petite pénalité sur le déplacement de ses nombres, vaut {value} nats par ligne ; aucun autre jeu de nombres aux mêmes places, gardant le sens des courbes, ne le réduit de plus de {gap}.",
     ),
     "page_a": (
         "nothing about the data: it is a proof of convex optimisation on the rows that the page was drawn on; how good the longer sum is, it does not say.",
