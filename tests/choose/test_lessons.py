@@ -47,7 +47,7 @@ def drawn(X, y, weight=None, names=("x0", "x1", "x2")):
 def test_places_of_rows_and_columns_change_nothing(rows):
     X, y = rows
     cells, weight = drawn(X, y)
-    assert len(cells) == 7 * 90 >= MINGLED_ROWS
+    assert MINGLED_ROWS <= len(cells) < MINGLED_ROWS + 90
     order = np.random.default_rng(0).permutation(90)
     moved = drawn(X[order], y[order])
     np.testing.assert_array_equal(moved[0], cells)
@@ -76,7 +76,7 @@ def test_columns_keep_their_laws_and_half_of_what_they_do_together(rows):
     together = np.corrcoef(mingled[:, :2].T)[0, 1]
     # both cells are the row's own a quarter of the time
     assert 0.12 < together < 0.4
-    assert 0.4 < np.mean(mingled[:, 0] == np.tile(X[:, 0], 6)) < 0.6
+    assert 0.4 < np.mean(mingled[:, 0] == np.tile(X[:, 0], len(mingled) // 90)) < 0.6
 
 
 def test_many_rows_stay_as_they_are():

@@ -8,15 +8,9 @@ import numpy as np
 import pytest
 
 from laconic import SparseAdditiveClassifier, SparseRulesClassifier
-from laconic.choose.page.shortening import (
-    Path,
-    Shortening,
-    allocated,
-    form_size,
-    parts_of,
-    removed,
-    squares_off_chords,
-)
+from laconic.choose.page.parts import parts_of
+from laconic.choose.page.paths import Path, allocated, removed, squares_off_chords
+from laconic.choose.page.shortening import Shortening, form_size
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Table

@@ -58,7 +58,7 @@ class Lesson:
         >>> line = LineTerm("a", np.ones(1), 0.0, np.zeros(1))
         >>> form = AdditiveScore((0, 1), np.zeros(1), (line,))
         >>> len(Lesson.of_sample(table, np.ones(4)).rows_for(form)[0])
-        600
+        1500
         """
         copies = -(-MINGLED_ROWS // max(len(np.unique(self.keys)), 1))
         if copies < 2 or not form.columns:
