@@ -26,6 +26,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Bands hold the long-run value with 95 % confidence, point by point. The red line is the rule in use.",
         "Les bandes contiennent la valeur à long terme à 95 %, point par point. Le trait rouge est la règle en usage.",
     ),
+    "lead_means": (
+        "Bands hold the long-run value with 95 % confidence, point by point. The red line is the rule at the mean costs.",
+        "Les bandes contiennent la valeur à long terme à 95 %, point par point. Le trait rouge est la règle aux coûts moyens.",
+    ),
     "promised": (
         "The yellow region is what the guarantee leaves.",
         "La zone jaune est celle que la garantie laisse.",
@@ -109,7 +113,8 @@ def section(summary: dict[str, Any], language: str) -> Markup:
 
     benefit, mix, ratio = found["benefit"], found["mix"], found["ratio"]
     held = benefit["region"] is not None
-    lead = say("lead") + (f" {say('promised')}" if held else "")
+    lead = say("lead_means" if summary.get("costs_by_row") else "lead")
+    lead += (f" {say('promised')}" if held else "")
     cost = float(np.interp(mix["at"], mix["x"], mix["cost"]))
     figures = [
         _figure(say("benefit"), _benefit(benefit, say, number), say("benefit_note", share=number.percent(benefit["share"]))),

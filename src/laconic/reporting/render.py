@@ -116,6 +116,7 @@ def _context(said: Sentences) -> dict[str, Any]:
         "listing": said.listing(),
         "card": card,
         "what_if": what_if,
+        "what_if_lead": _what_if_lead(said),
         "proofs": said.proofs(),
         "candidates": said.candidates(),
         "scenarios": said.scenarios(),
@@ -130,8 +131,15 @@ def _play_lead(said: Sentences) -> str:
     sliders = said.summary["sliders"]
     if sliders is None:
         return said.words["mix_lead"]
-    abstains = f" {said.words['play_abstains']}" if sliders["abstains"] else ""
-    return said.words["play_lead"] + abstains
+    lead = said.words["play_lead"]
+    if said.summary.get("costs_by_row"):
+        lead += " " + said.say("play_mean", cost=said.cost(said.summary["expected_cost"]))
+    return f"{lead} {said.words['play_abstains']}" if sliders["abstains"] else lead
+
+
+def _what_if_lead(said: Sentences) -> str:
+    means = f" {said.words['what_if_mean']}" if said.summary.get("costs_by_row") else ""
+    return said.words["what_if_lead"] + means
 
 
 def _trust_lead(said: Sentences) -> str:

@@ -28,21 +28,27 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Les coûts sont ramenés à la répartition des classes là où le modèle servira : {mix}.",
     ),
     "verdict_better": (
-        "Deciding with this model costs {cost} per case, {percent} less than the best rule without a model ({rule}: {other}).",
-        "Décider avec ce modèle coûte {cost} par cas, {percent} de moins que la meilleure règle sans modèle ({rule} : {other}).",
+        "Deciding with this model costs {cost} per case, {percent} less than the best rule without a model{kept} ({rule}: {other}).",
+        "Décider avec ce modèle coûte {cost} par cas, {percent} de moins que la meilleure règle sans modèle{kept} ({rule} : {other}).",
     ),
     "verdict_no_error": (
-        "Deciding with this model cost nothing on these rows: at most {high} per case with 95 % confidence, and at least {percent} less than the best rule without a model ({rule}: {other}).",
-        "Décider avec ce modèle n'a rien coûté sur ces lignes : au plus {high} par cas avec une confiance de 95 %, et au moins {percent} de moins que la meilleure règle sans modèle ({rule} : {other}).",
+        "Deciding with this model cost nothing on these rows: at most {high} per case with 95 % confidence, and at least {percent} less than the best rule without a model{kept} ({rule}: {other}).",
+        "Décider avec ce modèle n'a rien coûté sur ces lignes : au plus {high} par cas avec une confiance de 95 %, et au moins {percent} de moins que la meilleure règle sans modèle{kept} ({rule} : {other}).",
     ),
     "verdict_worse": (
-        "Deciding with this model costs {cost} per case; a rule without a model ({rule}) costs {other}: the model does not pay here.",
-        "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle ({rule}) coûte {other} : le modèle ne se justifie pas ici.",
+        "Deciding with this model costs {cost} per case; a rule without a model{kept} ({rule}) costs {other}: the model does not pay here.",
+        "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle{kept} ({rule}) coûte {other} : le modèle ne se justifie pas ici.",
     ),
     "verdict_unclear": (
-        "Deciding with this model costs {cost} per case; the best rule without a model ({rule}) costs {other}: on these rows the difference is within chance.",
-        "Décider avec ce modèle coûte {cost} par cas ; la meilleure règle sans modèle ({rule}) coûte {other} : sur ces lignes, l'écart peut être dû au hasard.",
+        "Deciding with this model costs {cost} per case; the best rule without a model{kept} ({rule}) costs {other}: on these rows the difference is within chance.",
+        "Décider avec ce modèle coûte {cost} par cas ; la meilleure règle sans modèle{kept} ({rule}) coûte {other} : sur ces lignes, l'écart peut être dû au hasard.",
     ),
+    "verdict_free": (
+        "Deciding with this model costs {cost} per case; a rule without a model{kept} ({rule}) costs {other}.",
+        "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle{kept} ({rule}) coûte {other}.",
+    ),
+    "that_keeps": (" that keeps the promises", " qui tient les promesses"),
+    "keeps_none": (" that breaks the promises", " qui ne tient pas les promesses"),
     "champion_even": (
         "Your model {name} costs {other}. This one costs between {less} less and {more} more: within chance.",
         "Votre modèle {name} coûte {other}. Celui-ci coûte entre {less} de moins et {more} de plus : cela peut être dû au hasard.",
@@ -202,6 +208,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Move a slider: the rule of least expected cost, its decisions and what they cost follow at once. The numbers are counts of the measured rows, not estimates between them.",
         "Déplacez un curseur : la règle de moindre coût, ses décisions et leur prix suivent aussitôt. Les chiffres sont des comptages sur les lignes mesurées, sans interpolation.",
     ),
+    "play_mean": (
+        "What errors cost differs from case to case: here they cost the mean of their class, while the model's own decisions weigh each case and cost {cost}.",
+        "Le coût des erreurs varie d'un cas à l'autre : ici elles coûtent la moyenne de leur classe, alors que les décisions du modèle pèsent chaque cas et coûtent {cost}.",
+    ),
     "play_abstains": (
         "The model may also abstain; here it is made to decide every case.",
         "Le modèle peut aussi s'abstenir ; ici il doit trancher chaque cas.",
@@ -320,6 +330,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "what_if_lead": (
         "Describe a case; the score, the probability and the decision are computed here, with the costs and class mix chosen above. Empty means missing.",
         "Décrivez un cas ; score, probabilité et décision sont calculés ici, avec les coûts et la répartition choisis plus haut. Vide signifie manquant.",
+    ),
+    "what_if_mean": (
+        "Its errors cost the means.",
+        "Ses erreurs y coûtent les moyennes.",
     ),
     "what_if_none": (
         "A case cannot be computed in the page for this kind of model.",
