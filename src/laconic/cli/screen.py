@@ -176,6 +176,11 @@ def console() -> Console:
     return Console(highlight=False)
 
 
+def print_whole(screen: Console, shown: Any) -> None:
+    """A table that is wider than the screen loses no letter."""
+    screen.print(shown, crop=False)
+
+
 def print_notes(screen: Console, notes: Iterable[str], language: str = "en") -> None:
     """One line for each thing to know about the table."""
     for note in notes:
@@ -281,9 +286,9 @@ def comparison_table(columns: dict[str, list[Any]], language: str = "en") -> Any
     from rich.text import Text
 
     from laconic.data.tables.spoken import Numbers
-    from laconic.reporting.names import note_text
+    from laconic.reporting.names import short_note
 
-    shown = RichTable(title=_TITLES[language], box=None, collapse_padding=True, pad_edge=False)
+    shown = RichTable(title=_TITLES[language], box=None, padding=(0, 1, 0, 0))
     words = [word for name in columns["candidate"] for word in str(name).split()]
     for place, head in enumerate(_HEADS[language]):
         left, folded = place in (0, 1, 8), place in (1, 8)
@@ -300,7 +305,7 @@ def comparison_table(columns: dict[str, list[Any]], language: str = "en") -> Any
             "*" if columns["chosen"][i] else "",
             str(columns["candidate"][i]),
             *(_number(numbers, columns[name][i], digits) for name, digits in _SHOWN),
-            note if language == "en" else note_text(note, language),
+            short_note(note, language),
         ]
         style = "bold" if columns["chosen"][i] else ""
         shown.add_row(*(Text(cell) for cell in cells), style=style)

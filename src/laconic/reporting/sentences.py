@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from laconic.data.tables.spoken import LEAST_SHOWN
 from laconic.reporting.names import family_name, in_language, note_text
 from laconic.reporting.words import Numbers, clipped, words
 
@@ -302,11 +303,13 @@ class Sentences:
         if kind == "promise":
             return self._promise(entry)
         values: dict[str, Any] = {}
-        shown = self.cost if kind == "measured" else number.short
+        shown = self.cost if kind == "measured" else number.proven
         for key in ("value", "low", "high", "gap"):
             if entry.get(key) is not None:
                 values[key] = shown(entry[key])
         sentence = f"{kind}_s"
+        if kind == "page":
+            values["value"] = self._about(entry["value"])
         if kind == "measured":
             values["rows"] = number.whole(entry["rows"])
         elif kind == "gap":
@@ -333,6 +336,11 @@ class Sentences:
             "says": self.say(sentence, **values),
             "assumes": self.say(f"{kind}_a", assumption=assumption).strip(),
         }
+
+    def _about(self, value: float) -> str:
+        """What is measured and hardly there."""
+        said = self.numbers.proven(value)
+        return said if value >= LEAST_SHOWN else self.say("below", value=said)
 
     def _promise(self, entry: dict[str, Any]) -> dict[str, str]:
         number, measure = self.numbers, entry["measure"]
@@ -491,6 +499,8 @@ class Sentences:
             return clipped(value, 80)
         if column == "size":
             return self.numbers.whole(value)
+        if column == "certificate":
+            return ("< " if 0 < value < LEAST_SHOWN else "") + self.numbers.proven(value)
         return self.numbers.short(value) if column == "fit_seconds" else self.numbers.cost(value)
 
     def counts(self) -> dict[str, Any]:

@@ -410,6 +410,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "A longer sum of terms taught this page. What the page strays from it, plus a small penalty on moving its numbers, is {value} nats per row; no other numbers in its places that keep the directions of its curves have less by more than {gap}.",
         "Une somme plus longue de termes a instruit cette page. Son écart à celle-ci, plus une petite pénalité sur le déplacement de ses nombres, vaut {value} nats par ligne ; aucun autre jeu de nombres aux mêmes places, gardant le sens des courbes, ne le réduit de plus de {gap}.",
     ),
+    "below": ("less than {value}", "moins de {value}"),
     "page_a": (
         "nothing about the data: it is a proof of convex optimisation on the rows that the page was drawn on; how good the longer sum is, it does not say.",
         "rien sur les données : c'est une preuve d'optimisation convexe sur les lignes dont la page est tirée ; elle ne dit pas ce que vaut la somme plus longue.",
