@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from laconic.cli.options import ModelArgument
-from laconic.cli.screen import console, read_priors
+from laconic.cli.screen import console, print_line, read_priors
 
 ALARM_EXIT = 3
 """Exit code of an alarm, for schedulers."""
@@ -47,7 +47,7 @@ def watch(
         typer.echo(content)
     else:
         for line in sentences(found):
-            console().print(line, markup=False, highlight=False)
+            print_line(console(), line)
     if found.alarm:
         raise typer.Exit(ALARM_EXIT)
 
@@ -78,7 +78,7 @@ def adopt(
         named[str(rest[0])] = left
     adopted(model, out, prior={name: named.get(str(name), 0.0) for name in classes})
     for line in _after_adopting(old, load(out), out.name):
-        console().print(line, markup=False, highlight=False)
+        print_line(console(), line)
 
 
 def _after_adopting(old: Any, new: Any, name: str) -> list[str]:

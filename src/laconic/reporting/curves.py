@@ -23,7 +23,7 @@ from scipy.special import expit, logit
 
 from laconic._typing import Floats
 from laconic.decide.displays import ReliabilityDisplay
-from laconic.decide.intervals import mean_cost_interval
+from laconic.decide.intervals import design_effect, mean_cost_interval
 from laconic.reporting.measured import Measured, at_mean_costs, decision_model, measure
 
 STEP = math.log(10.0) / 20.0
@@ -70,6 +70,7 @@ def slider_table(rows: Measured, k: int, baseline: Any = None, X: Any = None) ->
         "rows": [int(rows.class_rows[n]), int(rows.class_rows[k])],
         "abstains": rows.reject_cost is not None,
         "drawn": rows.prior is None,
+        "repeats": design_effect(rows.cost_of_rows(), rows.clusters),
         "rules": rules,
     }
 
@@ -155,7 +156,8 @@ def _cost_limits(
     """Interval of the cost; at a class mix that was drawn with the rows when ``share`` is None."""
     (negative, positive), (right_negative, right_positive) = table["rows"], table["right"]
     alarms, hits = counts["alarms"][cut], counts["hits"][cut]
-    seen = [[negative - alarms, alarms], [positive - hits, hits]]
+    seen = np.array([[negative - alarms, alarms], [positive - hits, hits]])
+    seen = seen / table.get("repeats", 1.0)
     paid = [
         [right_negative, right_negative + table["false_alarm"]],
         [right_positive + miss, right_positive],

@@ -6,6 +6,7 @@ The drawings are plain SVG made here, so that they need no script.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -114,7 +115,7 @@ def section(summary: dict[str, Any], language: str) -> Markup:
     benefit, mix, ratio = found["benefit"], found["mix"], found["ratio"]
     held = benefit["region"] is not None
     lead = say("lead_means" if summary.get("costs_by_row") else "lead")
-    lead += (f" {say('promised')}" if held else "")
+    lead += f" {say('promised')}" if held else ""
     cost = float(np.interp(mix["at"], mix["x"], mix["cost"]))
     figures = [
         _figure(say("benefit"), _benefit(benefit, say, number), say("benefit_note", share=number.percent(benefit["share"]))),
@@ -249,8 +250,13 @@ class _Frame:
                 f'<line x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>'
                 f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" {text}>{escape(self.number.short(float(value)))}</text>'
             )
+        last = -math.inf
         for value in self.ticks.tolist():
             said = self.number.percent(value) if self.shares else self.number.short(value)
+            half = 3.2 * len(said)
+            if float(self.px(value)) - half < last + 6.0:
+                continue
+            last = float(self.px(value)) + half
             drawn.append(
                 f'<text x="{float(self.px(value)):.1f}" y="{HEIGHT - _BOTTOM + 15}" text-anchor="middle" {text}>{escape(said)}</text>'
             )

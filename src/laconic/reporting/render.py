@@ -155,7 +155,7 @@ def _trust_lead(said: Sentences) -> str:
     if "zone" in trust[0]:
         low, high = trust[0]["zone"]
         text += " " + said.say(
-            "trust_zone",
+            "trust_zone_one" if trust[0]["rows_in_zone"] == 1 else "trust_zone",
             rows=number.whole(trust[0]["rows_in_zone"]),
             low=number.percent(low),
             high=number.percent(high),

@@ -220,6 +220,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "s_ratio_unit": ("{value} false alarms", "{value} fausses alertes"),
     "s_prior": ("Share of “{name}” among cases", "Part de « {name} » parmi les cas"),
     "s_share_of": ("Share of “{name}”", "Part de « {name} »"),
+    "s_which_share": ("Class whose share changes", "Classe dont la part change"),
     "reset": ("Back to the model's own setting", "Revenir au réglage du modèle"),
     "o_threshold": ("decide “{name}” from probability", "décider « {name} » dès la probabilité"),
     "o_decided": ("decided “{name}” {per}", "décidés « {name} » {per}"),
@@ -272,6 +273,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "trust_zone": (
         "Where the decision is taken: {rows} rows have a probability between {low} and {high}; the threshold is {cut}.",
         "Là où se prend la décision : {rows} lignes ont une probabilité entre {low} et {high} ; le seuil est {cut}.",
+    ),
+    "trust_zone_one": (
+        "Where the decision is taken: one row has a probability between {low} and {high}; the threshold is {cut}.",
+        "Là où se prend la décision : une ligne a une probabilité entre {low} et {high} ; le seuil est {cut}.",
     ),
     "trust_mix": (
         "Probabilities are those of the model before any correction for another class mix.",

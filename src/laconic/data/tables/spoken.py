@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,10 @@ class Numbers:
         return text.replace(",", "\u202f").replace(".", ",")
 
     def whole(self, value: float) -> str:
-        return self._local(f"{value:,.0f}")
+        return self.fixed(value, 0)
 
     def fixed(self, value: float, digits: int) -> str:
-        return self._local(f"{value:,.{digits}f}")
+        return self._local(f"{_half_up(value, digits):,.{digits}f}")
 
     def short(self, value: float) -> str:
         """Four significant digits, no exponent while that can be read."""
@@ -78,9 +79,20 @@ class Numbers:
         if 0 < size < 1e-6:
             return self._local(f"{100 * value:.1e}") + "\u202f%"
         digits = 0 if size >= 0.1 else 1 if size >= 0.01 else 2 if size >= 0.001 else 4
-        text = f"{100 * value:.{digits}f}"
+        text = f"{_half_up(100 * value, digits):.{digits}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
         return self._local(text) + "\u202f%"
+
+
+def _half_up(value: float, digits: int) -> Decimal | float:
+    """A number in the middle between two is the larger one, as the page's script rounds.
+
+    >>> Numbers("en").percent(0.0625), Numbers("en").whole(0.5), Numbers("fr").fixed(-1.25, 1)
+    ('6.3\u202f%', '1', '-1,3')
+    """
+    if not math.isfinite(value) or abs(value) > 1e15:
+        return value
+    return Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 
 LEAST_SHOWN = 1e-9
@@ -254,7 +266,9 @@ class Spoken:
         if table.kinds[j] == "boolean":
             return self.say("holds", column=column, value=self.say("yes" if value else "no"))
         text = self.numbers.short(float(value))
-        return self.say("holds", column=column, value=day_text(float(value)) or text if days else text)
+        return self.say(
+            "holds", column=column, value=day_text(float(value)) or text if days else text
+        )
 
     def cells(self, table: Table, names: tuple[str, ...], i: int) -> str:
         return self.say("and").join(self.cell(table, name, i) for name in names)

@@ -79,6 +79,7 @@ const inSigned = (value) => (Math.abs(value) < 5e-5 ? inWhole(0) : (value > 0 ? 
 function show(node, value, text) {
   node.dataset.value = String(value);
   node.textContent = text(value);
+  node.classList.toggle("long", node.textContent.length > 8);
   return node;
 }
 

@@ -17,6 +17,15 @@ function start() {
   const special = at("specialists");
   addEventListener("beforeprint", () => { special.open = true; });
   addEventListener("hashchange", () => { if (special.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"]`)) special.open = true; });
+  // what scrolls sideways can be reached without a mouse
+  const reach = () => {
+    for (const one of document.querySelectorAll(".scroll")) {
+      if (one.scrollWidth > one.clientWidth + 1) one.setAttribute("tabindex", "0"); else one.removeAttribute("tabindex");
+    }
+  };
+  reach();
+  addEventListener("resize", reach);
+  special.addEventListener("toggle", reach);
   document.documentElement.dataset.ready = "yes";
 }
 start();
