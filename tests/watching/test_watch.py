@@ -11,8 +11,8 @@ from laconic.decide.reference import ColumnReference, Reference, reference_of
 from laconic.watching.columns import column_test
 from laconic.watching.labelled import Band
 from laconic.watching.mix import estimate_mix, likeliest_mix
-from laconic.watching.sequential import MeanWatch
 from laconic.watching.render import sentences
+from laconic.watching.sequential import MeanWatch
 from laconic.watching.watch import Counter, conclude, watch
 
 COSTS = {"bad": {"ok": 5}, "ok": {"bad": 1}}
