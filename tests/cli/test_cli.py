@@ -543,8 +543,8 @@ def test_no_letter_of_the_comparison_is_lost_on_a_narrow_screen():
 def test_no_line_of_the_terminal_ends_inside_a_number(width):
     stream = io.StringIO()
     text = (
-        "Mesur\u00e9 sur 1\u202f762 lignes (5\u202f281 lignes), entre 37 % et 44\u202f% \u00ab\u00a0oui\u00a0\u00bb "
-        * 9
+        "Mesur\u00e9 sur 1\u202f762 lignes (5\u202f281 lignes), entre 37 % et 44\u202f% "
+        "\u00ab\u00a0oui\u00a0\u00bb " * 9
     )
     Console(file=stream, width=width).print(Paragraph(text))
     ends = [line.rstrip()[-1] for line in stream.getvalue().splitlines()[:-1]]

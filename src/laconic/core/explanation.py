@@ -290,7 +290,8 @@ class Explanation:
             mean = self.contributions.mean(axis=0)
         else:
             raise ValueError(
-                "One row has no average to be compared with; give reference=model.explain(rows)."
+                "One row has no average to be compared with; give the rows of the fit: "
+                "against(model.explain(rows)), or sentences(against=model.explain(rows))."
             )
         # what every row holds anyway goes to the baseline, so that the scores stay
         moved = self.contributions - mean
