@@ -695,3 +695,27 @@ def test_what_scrolls_sideways_is_reached_with_the_keyboard(open_page, payments)
     )
     opened.page.click("#specialists > summary")
     opened.page.wait_for_selector("#size .scroll[tabindex='0']")
+
+
+def test_the_printed_page_holds_the_map_and_the_remarks(open_page, payments):
+    """The section for specialists is opened for the printer: what it draws must be there at once,
+    and its table not end at the edge of the paper."""
+    *_, found = payments
+    table = {
+        "candidate": ["additive", "scorecard-built"], "cost": [0.1, 0.2], "size": [3, 5],
+        "worst_class_risk": [1.0, 2.0], "log_loss": [0.4, 0.5], "auc": [0.8, 0.7],
+        "fit_seconds": [1.5, 2.5], "certificate": [1e-7, 1e-12], "note": ["2 folds"] * 2,
+    }  # fmt: skip
+    opened = open_page(
+        Report(found.summary | {"comparison": table}, "t"), viewport={"width": 718, "height": 900}
+    )
+    drawn = opened.page.evaluate(
+        "dispatchEvent(new Event('beforeprint')), "
+        "document.querySelectorAll('#map-panel svg circle').length"
+    )
+    assert drawn > 100
+    opened.page.emulate_media(media="print")
+    edge = opened.page.evaluate(
+        "document.querySelector('#size table').getBoundingClientRect().right"
+    )
+    assert edge <= 718

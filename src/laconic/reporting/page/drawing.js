@@ -149,6 +149,7 @@ function legend(entries) {
 }
 
 // Draws at once and again when the width of the host changes.
+const REDRAWN = [];
 function responsive(host, render) {
   let drawn = -1;
   const again = () => {
@@ -158,6 +159,7 @@ function responsive(host, render) {
     host.replaceChildren(...[].concat(render(host)));
   };
   again();
+  REDRAWN.push(again);
   new ResizeObserver(again).observe(host);
   return () => { drawn = -1; again(); };
 }

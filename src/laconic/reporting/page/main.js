@@ -15,7 +15,8 @@ function start() {
   mapPanel(at("map-panel"), data, w);
   // what is printed, or linked to, is open
   const special = at("specialists");
-  addEventListener("beforeprint", () => { special.open = true; });
+  // observers of sizes come too late for the printer
+  addEventListener("beforeprint", () => { special.open = true; for (const again of REDRAWN) again(); });
   addEventListener("hashchange", () => { if (special.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"]`)) special.open = true; });
   // what scrolls sideways can be reached without a mouse
   const reach = () => {
