@@ -95,6 +95,9 @@ def test_fraud_where_a_miss_costs_the_amount(tmp_path, capsys, draw):
     capsys.readouterr()
     run("predict", model, data, "--scenario", "loud", "--out", tmp_path / "q.csv", fails=True)
     assert "no scenario 'loud'; it has quiet" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["watch", str(model), str(data)])
+    assert "costs here are those of the mean amounts" in capsys.readouterr().out
     run("export", "sql", model, "--table", "payments", fails=True)
     assert "'amount', row by row" in capsys.readouterr().err
 
