@@ -15,7 +15,7 @@ from laconic.cli.export import export_app
 from laconic.cli.fit import compare, demo, fit, look
 from laconic.cli.predict import explain, predict, report
 from laconic.cli.reproduce import reproduce
-from laconic.cli.screen import complain, console, in_language, speak, spoken_language
+from laconic.cli.screen import complain, console, speak, spoken_language, warning_in_language
 from laconic.cli.watch import adopt, watch
 from laconic.core.progress import is_interrupt
 from laconic.export.atomic import written
@@ -136,7 +136,7 @@ def _complain_of_interrupt() -> None:
 
 def _warning_line(message: Warning | str, *place: object, **more: object) -> str:
     """A warning as one line, without the place in the code."""
-    said = in_language(" ".join(str(message).split()), spoken_language())
+    said = warning_in_language(" ".join(str(message).split()), spoken_language())
     return f"laconic: {said}\n"
 
 

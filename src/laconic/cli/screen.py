@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -157,6 +158,24 @@ def speak(arguments: list[str]) -> None:
 
 def spoken_language() -> str:
     return _LANGUAGE.get()
+
+
+_WESTERN = re.compile(r"(.*) is not UTF-8; it is read as cp1252, as .*")
+
+
+def warning_in_language(sentence: str, language: str) -> str:
+    """A warning on a file as it is read; others stay as they are.
+
+    >>> warning_in_language("x.csv is not UTF-8; it is read as cp1252, as Windows writes.", "fr")
+    "x.csv n'est pas en UTF-8 ; il est lu en cp1252, l'encodage de Windows (--encoding le change)."
+    """
+    found = _WESTERN.fullmatch(sentence) if language == "fr" else None
+    if found is None:
+        return sentence
+    return (
+        f"{found[1]} n'est pas en UTF-8 ; il est lu en cp1252, l'encodage de Windows (--encoding le "
+        "change)."
+    )
 
 
 def read_reasons(

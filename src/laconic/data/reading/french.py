@@ -55,11 +55,6 @@ _PHRASES: tuple[tuple[str, str], ...] = (
         "; {n} of {n2} cells are durations, {w} are taken for missing",
         " ; {n} cellules sur {n2} sont des durées, {w} sont tenus pour manquants",
     ),
-    # files
-    (
-        "{w} is not UTF-8; it is read as cp1252, as Windows writes Western European texts (--encoding names another one).",
-        "{w} n'est pas en UTF-8 ; il est lu en cp1252, comme Windows écrit les textes d'Europe occidentale (--encoding en nomme un autre).",
-    ),
     # dates and times
     ("date-time", "date et heure"),
     (
