@@ -173,8 +173,8 @@ def warning_in_language(sentence: str, language: str) -> str:
     if found is None:
         return sentence
     return (
-        f"{found[1]} n'est pas en UTF-8 ; il est lu en cp1252, l'encodage de Windows (--encoding le "
-        "change)."
+        f"{found[1]} n'est pas en UTF-8 ; il est lu en cp1252, l'encodage de Windows "
+        "(--encoding le change)."
     )
 
 
