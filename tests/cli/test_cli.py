@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import re
 import subprocess
@@ -13,13 +14,16 @@ import numpy as np
 import polars as pl
 import pytest
 import zstandard
+from rich.console import Console
 
 from laconic.cli import main
+from laconic.cli.screen import comparison_table, print_whole
 from laconic.data.demo import make_payments
 from laconic.data.reading.asked import Asked
 from laconic.data.tables.text import TextFormat
 from laconic.export.model_file import load
 from laconic.job.rows import read_rows
+from laconic.reporting.render import Paragraph
 
 FRAUD = "--target label --positive fraud"
 
@@ -506,3 +510,45 @@ def test_a_job_beside_this_one_that_fails_may_remove_the_folder(
         main([str(word) for word in words])
     assert not stop.value.code, capsys.readouterr().err
     assert {path.name for path in out.iterdir()} == {"model.json", "report.html"}
+
+
+def test_the_line_on_the_encoding_is_french_where_french_is_asked_for(tmp_path):
+    path = tmp_path / "rows.csv"
+    lines = [f"caf\u00e9 {k % 3};{k % 7};{'ja' if k % 4 else 'nein'}" for k in range(60)]
+    path.write_bytes("\n".join(["nom;v;y", *lines]).encode("cp1252"))
+    for language, said in (("fr", "il est lu en cp1252"), ("en", "it is read as cp1252")):
+        assert said in run("look", path, "--language", language).stderr
+
+
+def test_no_letter_of_the_comparison_is_lost_on_a_narrow_screen():
+    """Remarks stood in a column that was cut: "pas" came out as "pa"."""
+    names = ["additive-single + logistic", "kernel"]
+    columns = {
+        "candidate": names, "cost": [0.48, 0.5], "cost_se": [0.01] * 2, "log_loss": [0.4] * 2,
+        "auc": [0.8] * 2, "size": [38.0, 173_184.0], "fit_seconds": [0.9, 0.1],
+        "note": ["weighted mean", "2 folds"], "chosen": [True, False],
+    }  # fmt: skip
+    for width in (80, 76, 60):
+        for language, words in (
+            ("en", "weighted mean 2 folds"),
+            ("fr", "moyenne pond\u00e9r\u00e9e 2 plis"),
+        ):
+            stream = io.StringIO()
+            shown = comparison_table(columns, language)
+            print_whole(Console(file=stream, width=width), shown)
+            assert set(words.split()) <= set(stream.getvalue().split()), (width, language)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_line_of_the_terminal_ends_inside_a_number(width):
+    stream = io.StringIO()
+    text = (
+        "Mesur\u00e9 sur 1\u202f762 lignes (5\u202f281 lignes), entre 37 % et 44\u202f% "
+        "\u00ab\u00a0oui\u00a0\u00bb " * 9
+    )
+    Console(file=stream, width=width).print(Paragraph(text))
+    ends = [line.rstrip()[-1] for line in stream.getvalue().splitlines()[:-1]]
+    starts = [line[0] for line in stream.getvalue().splitlines()[1:]]
+    assert not set(starts) & set("%\u00bb")
+    assert not any(a.isdigit() and b.isdigit() for a, b in zip(ends, starts, strict=True))
+    assert max(map(len, stream.getvalue().splitlines())) <= width

@@ -76,17 +76,28 @@ def test_fraud_where_a_miss_costs_the_amount(tmp_path, capsys, draw):
     assert "The same model under other costs" in page
     assert "Your model old score costs" in page
     model = tmp_path / "m" / "model.json"
+    assert said["threshold"] is None  # every payment has its own
+    again = tmp_path / "again.json"
+    run("report", model, data, "--target", "fraud", "-o", again)
+    all_rows = json.loads(again.read_text(encoding="utf-8"))
+    assert all_rows["costs_by_row"]
     run("predict", model, data, "--key", "amount", "--out", tmp_path / "p.csv")
     found = predicted(tmp_path / "p.csv")
     p = found["probability of fraud"].astype(float)
     money = np.array([float(cell[1:].replace(",", "")) for cell in found["amount"]])
-    np.testing.assert_array_equal(found["decision"] == "fraud", p * money > (1 - p) * 5)
+    called = found["decision"] == "fraud"
+    np.testing.assert_array_equal(called, p * money > (1 - p) * 5)
+    paid = np.where(fraud, np.where(called, 0, money), np.where(called, 5, 0)).mean()
+    assert all_rows["expected_cost"] == pytest.approx(paid)
     run("predict", model, data, "--scenario", "quiet", "--out", tmp_path / "q.csv")
     quiet = predicted(tmp_path / "q.csv")["decision"]
     np.testing.assert_array_equal(quiet == "fraud", p * 20 > 1 - p)
     capsys.readouterr()
     run("predict", model, data, "--scenario", "loud", "--out", tmp_path / "q.csv", fails=True)
     assert "no scenario 'loud'; it has quiet" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["watch", str(model), str(data)])
+    assert "costs here are those of the mean amounts" in capsys.readouterr().out
     run("export", "sql", model, "--table", "payments", fails=True)
     assert "'amount', row by row" in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from laconic.cli.progress import Pace, progress
+from laconic.cli.screen import speak
 from laconic.core.progress import Step, listening, report_step
 
 
@@ -48,9 +49,8 @@ def test_one_line_now_and_then_in_a_pipe():
         time.sleep(0.15)
     lines = stream.getvalue().splitlines()
     assert 2 <= len(lines) <= 8
-    assert all(
-        re.fullmatch(r"laconic: \S+ s: comparing additive, about \S+ s left", x) for x in lines
-    )
+    left = r"(about \S+ s left|time left not known)"
+    assert all(re.fullmatch(rf"laconic: \S+ s: comparing additive, {left}", x) for x in lines)
     time.sleep(0.05)
     assert len(stream.getvalue().splitlines()) == len(lines)
 
@@ -86,3 +86,29 @@ def test_passes_over_a_scan_are_told_and_do_not_move_the_share_of_the_job():
         report_step("comparing additive", 0.5)
         assert rows.n_rows == 9_000
     assert pace.step == Step("pass 1 over 9,000 rows, 100% of it", 0.5)
+
+
+def test_a_step_that_outlasts_all_that_was_expected_has_no_time_left_to_tell():
+    """Pages of wide tables are shortened for longer than the fifth of the way that they are."""
+    clock = Clock()
+    pace = Pace(clock)
+    pace.follow(Step("comparing additive", 0.0))
+    clock.now = 100.0
+    pace.follow(Step("shortening pages", 0.8))
+    clock.now = 110.0
+    assert pace.said().endswith("about 25 s left")
+    clock.now = 400.0
+    assert pace.said().endswith("shortening pages, time left not known")
+
+
+def test_lines_of_a_long_command_are_french_where_french_is_asked_for():
+    stream = io.StringIO()
+    speak(["fit", "rows.csv", "--language", "fr"])
+    try:
+        with progress(every=0.02, stream=stream):
+            report_step("shortening pages", 0.8)
+            time.sleep(0.1)
+    finally:
+        speak([])
+    assert "raccourcissement des pages, " in stream.getvalue()
+    assert "left" not in stream.getvalue()

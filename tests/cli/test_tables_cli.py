@@ -375,7 +375,7 @@ def test_the_look_tells_of_groups_merged_cells_and_rare_classes():
         "size": [str(k % 97) for k in range(n)],
     }
     found = laconic.look(table, np.array(["1", *["0"] * (n - 1)]))
-    assert found.title == "600 rows: '0' 99.8%, '1' 0.2%"
+    assert found.title == "600 rows: '0' 99.83%, '1' 0.17%"
     said = " ".join(found.suspicions)
     assert "'patient_no' has 3.0 rows for each value: if each is a person or a thing" in said
     assert "'region' is empty in 90.0% of the rows: if its cells were merged" in said

@@ -145,3 +145,13 @@ def test_log_probabilities_and_scores_of_the_decision_layer():
     said = dear.decision_function(X)
     np.testing.assert_array_equal(said > 0, dear.predict(X) == "mid")
     np.testing.assert_allclose(said, 6 * dear.predict_proba(X)[:, 1] - 1, atol=1e-12)
+
+
+def test_an_explanation_says_what_it_is_in_one_line():
+    """Its numbers filled a page of a notebook."""
+    X = {"age": np.arange(60.0), "job": ["cook", "smith", "baker"] * 20}
+    late = np.where(np.arange(60) % 7 > 3, "late", "fine")
+    model = laconic.PlainLogisticRegression().fit(X, late)
+    said = repr(model.explain(X))
+    assert said.startswith("<Explanation of 60 rows: score of late from 2 variables;")
+    assert all(hasattr(model.explain(X), name) for name in ("sentences", "top", "frame", "to_shap"))

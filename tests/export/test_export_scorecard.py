@@ -172,6 +172,24 @@ def test_markdown_is_inert():
     assert model_card({"rows": {"train": None, "test": 7}}).count("7") == 1
 
 
+def test_a_card_is_written_for_readers():
+    """Sentences are whole, columns have names, and a gap of 1e-22 is below 1e-9."""
+    said = "A longer sum of terms taught this page. " * 8
+    comparison = {
+        "candidate": ["additive", "logistic"], "cost": [0.5, 0.6], "cost_se": [0.01, 0.02],
+        "behind": [0.0, 0.1], "tailored_loss": [0.2, 0.3], "size": [29, 41],
+        "certificate": [2.5e-7, 4.8e-24], "own": [False, False], "chosen": [True, False],
+    }  # fmt: skip
+    text = model_card(
+        {"certificates": [{"title": "t", "says": said, "assumes": "x."}], "comparison": comparison}
+    )
+    assert said.strip() in text
+    assert "| Candidate | Cost | Standard error | Entries | Gap |" in text
+    assert "| additive (kept) | 0.5 | 0.01 | 29 | 2.5e-07 |" in text
+    assert "| logistic | 0.6 | 0.02 | 41 | below 1e-9 |" in text
+    assert "tailored" not in text
+
+
 def lending(n=600, seed=0):
     draw = np.random.default_rng(seed)
     X = {"income": draw.gamma(4.0, 600.0, n), "job": draw.choice(["none", "part", "full"], n)}

@@ -7,6 +7,7 @@ import pytest
 
 from laconic import DecisionClassifier, PlainLogisticRegression, report
 from laconic.reporting.decision_curves import section
+from laconic.reporting.sentences import Sentences
 
 COSTS = {"fp": 1.0, "fn": 4.0}
 
@@ -81,3 +82,18 @@ def test_a_report_of_abstentions_has_promises_and_no_curves(rows):
     found = report(model, *rows)
     assert found.summary["decision_curves"] is None
     assert "errors among the decisions taken is at most" in found.to_html()
+
+
+def test_a_rule_that_breaks_the_promise_is_not_the_one_to_beat(rows):
+    """Deciding everybody "bad" is cheapest here, and no way to look at one case in ten."""
+    X, y = rows
+    given = {"costs": {"fp": 1.0, "fn": 8.0}, "positive": "bad", "guarantee": "alarms<=0.1"}
+    model = DecisionClassifier(PlainLogisticRegression(), **given).fit(X, y)
+    found = report(model, X, y).summary
+    assert found["baselines"]["always bad"] < found["expected_cost"]
+    said = Sentences(found).verdict()
+    assert "less than the best rule without a model that keeps the promises (always “ok”" in said
+    assert "does not pay" not in said
+    both = {**given, "guarantee": ["alarms<=0.5", "recall>=0.5"]}
+    model = DecisionClassifier(PlainLogisticRegression(), **both).fit(X, y)
+    assert "that breaks the promises" in Sentences(report(model, X, y).summary).verdict()

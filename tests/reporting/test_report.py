@@ -651,3 +651,22 @@ def test_no_error_is_not_no_cost():
     said = report(model, X, y).to_markdown()
     assert "cost nothing on these rows: at most 0.0" in said
     assert "100" not in said.split("without a model")[0]
+
+
+@pytest.mark.parametrize(("language", "small"), [("en", "less than 1e-9"), ("fr", "moins de 1e-9")])
+def test_certificates_are_told_in_digits_that_are_read(language, small):
+    """4.8e-24 is right, and silly to read."""
+    X, y = make_payments(800)
+    model = DecisionClassifier(PlainLogisticRegression(), costs=COSTS).fit(X, y)
+    summary = report(model, X, y).summary
+    page = {"kind": "page", "value": 3e-12, "gap": 4.8e-24}
+    gap = {"kind": "gap", "value": 4.8e-24, "objective": 812.0}
+    compared = {"candidate": ["a"], "cost": [1.0], "size": [3], "certificate": [7.3e-21]}
+    said = Sentences(summary | {"certificates": [page, gap], "comparison": compared}, language)
+    first, second = (one["says"] for one in said.proofs())
+    assert small in first
+    assert first.endswith("1e-9.")
+    assert "1e-9" in second
+    assert said.candidates()["rows"][0]["cells"][-1] == "< 1e-9"
+    for text in (first, second):
+        assert not re.search(r"e-[0-9]{2}", text)

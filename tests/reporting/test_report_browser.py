@@ -25,6 +25,8 @@ from laconic.data.demo import make_payments
 from laconic.data.tables.axes import IntervalAxis
 from laconic.data.tables.columns import Schema
 from laconic.reporting.curves import ceiling, mix, play
+from laconic.reporting.report import Report
+from laconic.reporting.summary import summarise
 from laconic.reporting.words import words
 from report_rows import hostile_model
 
@@ -613,3 +615,107 @@ def test_a_card_can_be_printed(open_page):
         cells, rows = case_rows(table[1000:], r)
         fill_in(opened, found.summary["model"], cells)
         assert_answers(opened, model, found, rows)
+
+
+def test_rows_that_go_together_widen_the_interval_of_the_sliders_too(open_page):
+    """The first screen and the sliders at rest speak of the same cost."""
+    draw = np.random.default_rng(4)
+    person = np.repeat(np.arange(120), 5)
+    X = draw.normal(size=(120, 2))[person] + 0.05 * draw.normal(size=(600, 2))
+    y = np.where(X[:, 0] + draw.normal(size=120)[person] > 0.8, "bad", "good")
+    costs = {"bad": {"good": 6}, "good": {"bad": 1}}
+    model = DecisionClassifier(PlainLogisticRegression(), costs=costs).fit(X, y)
+    summary = summarise(model, X, y, clusters=person)
+    assert summary["sliders"]["repeats"] > 2.0
+    shown = play(summary["sliders"])
+    for end in ("low", "high"):
+        assert shown[f"cost_{end}"] == pytest.approx(summary[f"expected_cost_{end}"])
+    opened = open_page(Report(summary, "visits"))
+    told = opened.page.inner_text("#o-cost + small")
+    assert told == f"{shown['cost_low']:.2g} to {shown['cost_high']:.2g} (95\u00a0%)"
+
+
+def test_names_beside_a_curve_and_amounts_with_their_unit_have_room(open_page):
+    """ "= 0.5" and "missing" stood on one another, "0.4886 US" above "D"."""
+    draw = np.random.default_rng(1)
+    n = 1500
+    x = np.where(draw.random(n) < 0.2, 0.5, np.exp(draw.normal(2, 1, n)))
+    x[draw.random(n) < 0.1] = np.nan
+    z = np.where(x == 0.5, 2.0, np.nan_to_num(np.log(x), nan=-1.0))
+    y = np.where(draw.random(n) < 1 / (1 + np.exp(1.5 - z)), "bad", "good")
+    model = DecisionClassifier(SparseAdditiveClassifier(group_penalty=0.001))
+    model.fit({"crp": x}, y)
+    found = report(model, {"crp": x}, y, currency="USD", cases="7000/month")
+    opened = open_page(found, viewport={"width": 1200, "height": 900})
+    boxes = opened.page.evaluate(
+        "[...document.querySelectorAll('#model-panel svg text')].map((t) => {"
+        "const b = t.getBoundingClientRect(), s = t.ownerSVGElement.getBoundingClientRect();"
+        "return [t.textContent, b.left, b.right, b.top, b.bottom, s.right]; })"
+    )
+    assert {"= 0.5", "missing"} <= {box[0] for box in boxes}
+    for k, (name, left, right, top, bottom, edge) in enumerate(boxes):
+        assert right <= edge + 1, name
+        for other, a, b, c, d, _ in boxes[k + 1 :]:
+            beside = min(right, b) <= max(left, a) or min(bottom, d) <= max(top, c) + 3
+            assert beside, (name, other)
+    lines = opened.page.evaluate(
+        "[...document.querySelectorAll('.figures output')].map((o) => "
+        "[o.textContent, o.getBoundingClientRect().height])"
+    )
+    tall = max(height for _, height in lines)
+    assert any("USD" in text for text, _ in lines)
+    assert tall < 45, lines
+
+
+def test_with_many_classes_one_share_at_a_time(open_page):
+    draw = np.random.default_rng(0)
+    y = draw.integers(0, 12, 1200)
+    X = draw.normal(size=(1200, 4)) + draw.normal(size=(12, 4))[y]
+    model = DecisionClassifier(PlainLogisticRegression()).fit(X[:800], y[:800])
+    found = report(model, X[800:], y[800:])
+    opened = open_page(found)
+    assert opened.page.locator("#play-panel input[type=range]").count() == 2  # shares, errors
+    steps = [0] * 12
+    for k, times in ((3, 6), (9, 4)):
+        opened.page.select_option("#share-class", str(k))
+        press(opened, f"#share-{k}", "ArrowRight", times)
+        steps[k] = times
+    now = mix(found.summary["mix"], steps)
+    assert opened.value("#o-cost") == pytest.approx(now["cost"], abs=NEAR)
+    opened.page.select_option("#share-class", "3")
+    assert opened.value("#share-3-value") == pytest.approx(now["shares"][3], abs=NEAR)
+    assert opened.page.locator("#rules-table tbody tr").count() == 2
+
+
+def test_what_scrolls_sideways_is_reached_with_the_keyboard(open_page, payments):
+    *_, found = payments
+    table = {"candidate": ["a" * 40], "cost": [0.1], "size": [3], "note": ["n" * 90]}
+    opened = open_page(
+        Report(found.summary | {"comparison": table}, "t"), viewport={"width": 390, "height": 800}
+    )
+    opened.page.click("#specialists > summary")
+    opened.page.wait_for_selector("#size .scroll[tabindex='0']")
+
+
+def test_the_printed_page_holds_the_map_and_the_remarks(open_page, payments):
+    """The section for specialists is opened for the printer: what it draws must be there at once,
+    and its table not end at the edge of the paper."""
+    *_, found = payments
+    table = {
+        "candidate": ["additive", "scorecard-built"], "cost": [0.1, 0.2], "size": [3, 5],
+        "worst_class_risk": [1.0, 2.0], "log_loss": [0.4, 0.5], "auc": [0.8, 0.7],
+        "fit_seconds": [1.5, 2.5], "certificate": [1e-7, 1e-12], "note": ["2 folds"] * 2,
+    }  # fmt: skip
+    opened = open_page(
+        Report(found.summary | {"comparison": table}, "t"), viewport={"width": 718, "height": 900}
+    )
+    drawn = opened.page.evaluate(
+        "dispatchEvent(new Event('beforeprint')), "
+        "document.querySelectorAll('#map-panel svg circle').length"
+    )
+    assert drawn > 100
+    opened.page.emulate_media(media="print")
+    edge = opened.page.evaluate(
+        "document.querySelector('#size table').getBoundingClientRect().right"
+    )
+    assert edge <= 718

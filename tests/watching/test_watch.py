@@ -11,6 +11,7 @@ from laconic.decide.reference import ColumnReference, Reference, reference_of
 from laconic.watching.columns import column_test
 from laconic.watching.labelled import Band
 from laconic.watching.mix import estimate_mix, likeliest_mix
+from laconic.watching.render import sentences
 from laconic.watching.sequential import MeanWatch
 from laconic.watching.watch import Counter, conclude, watch
 
@@ -358,3 +359,22 @@ def test_the_threshold_for_the_new_mix_decides_as_the_model_that_adopts_it(model
         assert (said == np.where(model.predict_proba(X)[:, 1] > cut, "ok", "bad")).all()
     assert (model.predict(X) == "ok").sum() > (said == "ok").sum()
     assert found.to_dict()["thresholds"]["now"] == pytest.approx(5 / 6)
+
+
+def test_what_was_watched_is_told_as_a_reader_reads_it(model):
+    """Chances of 1e-25, shares of 0.0 % of one cell, and days since 2020 are for nobody."""
+    rng = np.random.default_rng(5)
+    X, _ = drawn(rng, 3000, 0.15, "unit")
+    X["word"][0] = "never"
+    found = watch(model, X, reference=drawn(rng, 1500, 0.15))
+    said = " ".join(sentences(found))
+    assert "p below 1e-9" in said
+    assert "e-" not in said.replace("1e-9", "")
+    assert "'word' has 1 cell (0.033%) with a text never seen before." in said
+    name, edges = "seen: days since 2020-01-01", np.array([31.0, 60.0])
+    days = ColumnReference(name, edges, None, np.zeros((2, 5)))
+    assert [days.label(b) for b in range(3)] == [
+        "\u2264 2020-02-01",
+        "> 2020-02-01",
+        "> 2020-03-01",
+    ]

@@ -15,7 +15,7 @@ from laconic.cli.export import export_app
 from laconic.cli.fit import compare, demo, fit, look
 from laconic.cli.predict import explain, predict, report
 from laconic.cli.reproduce import reproduce
-from laconic.cli.screen import complain, console
+from laconic.cli.screen import complain, console, speak, spoken_language, warning_in_language
 from laconic.cli.watch import adopt, watch
 from laconic.core.progress import is_interrupt
 from laconic.export.atomic import written
@@ -86,6 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
     written.clear()
     # --debug is accepted anywhere on the line
     arguments = [word for word in arguments if word != "--debug"]
+    speak(arguments)
     usual, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
         code = app(arguments, standalone_mode=False) or 0
@@ -135,7 +136,8 @@ def _complain_of_interrupt() -> None:
 
 def _warning_line(message: Warning | str, *place: object, **more: object) -> str:
     """A warning as one line, without the place in the code."""
-    return f"laconic: {' '.join(str(message).split())}\n"
+    said = warning_in_language(" ".join(str(message).split()), spoken_language())
+    return f"laconic: {said}\n"
 
 
 if __name__ == "__main__":

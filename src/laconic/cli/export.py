@@ -102,7 +102,7 @@ def scorecard(
     from laconic.job.rows import rows_for
 
     loaded = load(model)
-    X, y = (None, None) if rows is None else rows_for(loaded, rows, target, TextFormat())
+    X, y = (None, None) if rows is None else rows_for(loaded, rows, target, TextFormat())[:2]
     with progress(quiet=exact is None):
         card = to_scorecard(
             loaded, X, y, points_to_double=points_to_double, base_score=base_score,

@@ -47,6 +47,7 @@ from laconic.cli.screen import (
     in_language,
     look_table,
     print_notes,
+    print_whole,
     read_asked,
     read_cost_columns,
     read_cost_words,
@@ -329,7 +330,7 @@ def compare(
     if as_json:
         sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
         return
-    console().print(comparison_table(columns))
+    print_whole(console(), comparison_table(columns))
 
 
 def _fit_and_write(
@@ -370,8 +371,9 @@ def _print_result(
         sys.stdout.write(json.dumps(without_nan(said)) + "\n")
         return
     screen = console()
-    screen.print(comparison_table(columns_of(done.model.comparison_), options.language))
-    screen.print(to_terminal(done.shown, language=options.language))
+    compared = comparison_table(columns_of(done.model.comparison_), options.language)
+    print_whole(screen, compared)
+    print_whole(screen, to_terminal(done.shown, language=options.language))
     language, name = options.language, done.shown["positive"]
     hint = screen_line(language, "changed") if options.positive is None else ""
     screen.print(screen_line(language, "positive", name=name) + hint, markup=False)

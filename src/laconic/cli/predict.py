@@ -142,15 +142,18 @@ def report(
     from laconic.job.table import named_classes
 
     loaded, text = load(model), TextFormat(separator, encoding)
+    costs = None
     if not scan and not names_many(data):
-        X, y = rows_for(loaded, data, target, text)
+        X, y, costs = rows_for(loaded, data, target, text)
+    elif getattr(loaded, "row_costs_", None) is not None:
+        raise ValueError("What errors cost stands in a column: give the report a single file.")
     else:
         with progress():
             X, y, n_rows = drawn_rows_for(loaded, data, target, text)
         if X.n_rows < n_rows:
             console().print(f"reporting on {X.n_rows:,} of {n_rows:,} rows", markup=False)
     made = laconic.report(
-        loaded, X, y, language=read_language(language), cases=cases, currency=currency
+        loaded, X, y, language=read_language(language), cases=cases, currency=currency, costs=costs
     )
     shown = named_classes(made.summary, target)  # 1 of 0/1 by the name of its column
     named = title or title_of(target, data, language)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +138,46 @@ def read_language(text: str) -> str:
     return text
 
 
+_LANGUAGE: ContextVar[str] = ContextVar("language", default="en")
+"""The language of the lines on stderr, which no command hands on."""
+
+
+def speak(arguments: list[str]) -> None:
+    """Lines on stderr are in the language that a command line asks for.
+
+    >>> speak(["fit", "--language", "fr"]); spoken_language(); speak(["look", "--language=en"])
+    'fr'
+    """
+    asked = [
+        own.removeprefix("--language=") if "=" in own else after
+        for own, after in zip(arguments, [*arguments[1:], ""], strict=False)
+        if own == "--language" or own.startswith("--language=")
+    ]
+    _LANGUAGE.set("fr" if asked[-1:] == ["fr"] else "en")
+
+
+def spoken_language() -> str:
+    return _LANGUAGE.get()
+
+
+_WESTERN = re.compile(r"(.*) is not UTF-8; it is read as cp1252, as .*")
+
+
+def warning_in_language(sentence: str, language: str) -> str:
+    """A warning on a file as it is read; others stay as they are.
+
+    >>> warning_in_language("x.csv is not UTF-8; it is read as cp1252, as Windows writes.", "fr")
+    "x.csv n'est pas en UTF-8 ; il est lu en cp1252, l'encodage de Windows (--encoding le change)."
+    """
+    found = _WESTERN.fullmatch(sentence) if language == "fr" else None
+    if found is None:
+        return sentence
+    return (
+        f"{found[1]} n'est pas en UTF-8 ; il est lu en cp1252, l'encodage de Windows "
+        "(--encoding le change)."
+    )
+
+
 def read_reasons(
     path: Path,
     model: Any,
@@ -176,10 +218,25 @@ def console() -> Console:
     return Console(highlight=False)
 
 
+def print_whole(screen: Console, shown: Any) -> None:
+    """A table that is wider than the screen loses no letter."""
+    screen.print(shown, crop=False)
+
+
 def print_notes(screen: Console, notes: Iterable[str], language: str = "en") -> None:
     """One line for each thing to know about the table."""
     for note in notes:
         screen.print(f"- {in_language(note, language)}", markup=False, soft_wrap=True)
+
+
+def print_line(screen: Console, line: str) -> None:
+    """A statement: cut at blanks on a terminal, one line where a program reads it."""
+    from laconic.reporting.render import Paragraph
+
+    if screen.is_terminal:
+        screen.print(Paragraph(line))
+    else:
+        screen.print(line, markup=False, soft_wrap=True)
 
 
 def in_language(sentence: str, language: str) -> str:
@@ -281,26 +338,27 @@ def comparison_table(columns: dict[str, list[Any]], language: str = "en") -> Any
     from rich.text import Text
 
     from laconic.data.tables.spoken import Numbers
-    from laconic.reporting.names import note_text
+    from laconic.reporting.names import short_note
 
-    shown = RichTable(title=_TITLES[language], box=None, collapse_padding=True, pad_edge=False)
-    words = [word for name in columns["candidate"] for word in str(name).split()]
+    shown = RichTable(title=_TITLES[language], box=None, padding=(0, 1, 0, 0))
+    notes = [short_note(str(note), language) for note in columns["note"]]
+    folding = {1: columns["candidate"], 8: notes}
     for place, head in enumerate(_HEADS[language]):
         left, folded = place in (0, 1, 8), place in (1, 8)
         justify: Any = "left" if left else "right"
-        widest = max(map(len, words), default=0) if place == 1 else None  # no name cut in a word
+        words = [word for text in folding.get(place, ()) for word in str(text).split()]
+        widest = max(map(len, words), default=0) if words else None  # nothing is cut in a word
         shown.add_column(
             head, justify=justify, no_wrap=not folded, overflow="fold", min_width=widest
         )
     order = sorted(range(len(columns["cost"])), key=lambda i: _last_if_nan(columns["cost"][i]))
     numbers = Numbers(language)
     for i in order:
-        note = str(columns["note"][i])
         cells = [
             "*" if columns["chosen"][i] else "",
             str(columns["candidate"][i]),
             *(_number(numbers, columns[name][i], digits) for name, digits in _SHOWN),
-            note if language == "en" else note_text(note, language),
+            notes[i],
         ]
         style = "bold" if columns["chosen"][i] else ""
         shown.add_row(*(Text(cell) for cell in cells), style=style)

@@ -6,8 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from laconic.cli.options import ModelArgument
-from laconic.cli.screen import console, read_priors
+from laconic.cli.screen import console, print_line, read_priors
 
+_AT_MEANS = (
+    "The model decides by what errors cost on each row; costs here are those of the mean amounts "
+    "of its fit."
+)
 ALARM_EXIT = 3
 """Exit code of an alarm, for schedulers."""
 
@@ -37,8 +41,9 @@ def watch(
 
     if out is not None and out.suffix not in (".html", ".json"):
         raise ValueError(f"--out {out.name}: the name must end with .html or .json.")
+    loaded = load(model)
     with progress(as_json) as step:
-        found = watch_file(load(model), data, TextFormat(separator, encoding), labels, step)
+        found = watch_file(loaded, data, TextFormat(separator, encoding), labels, step)
     content = json.dumps(found.to_dict(), indent=1)
     if out is not None:
         page = to_html(found, f"{Path(data).name}: {model.name}")
@@ -47,7 +52,9 @@ def watch(
         typer.echo(content)
     else:
         for line in sentences(found):
-            console().print(line, markup=False, highlight=False)
+            print_line(console(), line)
+        if getattr(loaded, "row_costs_", None) is not None:
+            print_line(console(), _AT_MEANS)
     if found.alarm:
         raise typer.Exit(ALARM_EXIT)
 
@@ -78,7 +85,7 @@ def adopt(
         named[str(rest[0])] = left
     adopted(model, out, prior={name: named.get(str(name), 0.0) for name in classes})
     for line in _after_adopting(old, load(out), out.name):
-        console().print(line, markup=False, highlight=False)
+        print_line(console(), line)
 
 
 def _after_adopting(old: Any, new: Any, name: str) -> list[str]:

@@ -83,7 +83,7 @@ def cell_text(table: Table, name: str, i: int) -> str:
     return "missing" if np.isnan(value) else f"{value:.12g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     r"""Exact contributions of the variables to the scores of some rows.
 
@@ -147,6 +147,15 @@ class Explanation:
         for v in range(len(self.names)):
             total += self.contributions[:, v]
         return total[:, 0] if total.shape[1] == 1 else total
+
+    def __repr__(self) -> str:
+        """What it is about, and the methods that tell it; the numbers fill pages."""
+        what = self.classes[-1] if len(self.baseline) == 1 else "each class"
+        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
+        return (
+            f"<Explanation of {rows}: score of {what} from {len(self.names)} variables; "
+            "sentences(), top(), frame(), to_shap()>"
+        )
 
     def __len__(self) -> int:
         return self.n_rows
@@ -290,7 +299,8 @@ class Explanation:
             mean = self.contributions.mean(axis=0)
         else:
             raise ValueError(
-                "One row has no average to be compared with; give reference=model.explain(rows)."
+                "One row has no average to be compared with; give the rows of the fit: "
+                "against(model.explain(rows)), or sentences(against=model.explain(rows))."
             )
         # what every row holds anyway goes to the baseline, so that the scores stay
         moved = self.contributions - mean

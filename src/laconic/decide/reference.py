@@ -22,6 +22,7 @@ from laconic.core.decisions import (
     expected_costs,
 )
 from laconic.data.tables.columns import Table
+from laconic.data.tables.spoken import day_text, is_days
 from laconic.decide.recalibration import Recalibration
 from laconic.decide.threshold import GuaranteedThreshold
 from laconic.decide.tuning import COLUMN_BINS, MOST_TEXTS, SCORE_BINS
@@ -64,9 +65,9 @@ class ColumnReference:
         assert self.edges is not None
         if not len(self.edges):
             return "any number"
-        if b == 0:
-            return f"≤ {self.edges[0]:.4g}"
-        return f"> {self.edges[b - 1]:.4g}"
+        edge = float(self.edges[max(b - 1, 0)])
+        said = (day_text(edge) if is_days(self.name) else "") or f"{edge:.4g}"
+        return f"{'>' if b else '≤'} {said}"
 
 
 @dataclass(frozen=True)

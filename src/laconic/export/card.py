@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from laconic.data.tables.spoken import LEAST_SHOWN
+
 _LONGEST = 200
+_SENTENCE = 800
 
 
-def inert(value: Any) -> str:
+def inert(value: Any, most: int = _LONGEST) -> str:
     """A value as text that Markdown and HTML take literally, on one line and not endless."""
     if isinstance(value, float):
         return f"{value:.6g}"
     text = "".join(c if c.isprintable() else " " for c in str(value)).strip()
-    if len(text) > _LONGEST:
-        text = text[: _LONGEST - 1] + "…"
+    if len(text) > most:
+        text = text[: most - 1] + "…"
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|#~$!])", r"\\\1", text)
 
@@ -53,6 +56,19 @@ _NUMBERS = {
     "reject_cost": "Cost of abstaining",
     "abstentions_per_1000": "Abstentions in 1,000 cases",
 }
+
+
+_COMPARED = {
+    "candidate": "Candidate",
+    "cost": "Cost",
+    "cost_se": "Standard error",
+    "log_loss": "Log loss",
+    "auc": "AUC",
+    "size": "Entries",
+    "certificate": "Gap",
+    "note": "Note",
+}
+"""Of a comparison, what a reader of the card asks for."""
 
 
 def model_card(
@@ -190,9 +206,9 @@ def _certificates(summary: Mapping[str, Any], content: Mapping[str, Any]) -> lis
     lines = []
     for one in summary.get("certificates") or []:
         if isinstance(one, Mapping):
-            said = inert(one["says"]) if isinstance(one.get("says"), str) else ""
+            said = inert(one["says"], _SENTENCE) if isinstance(one.get("says"), str) else ""
             if isinstance(one.get("assumes"), str):
-                said += f" Assumes: {inert(one['assumes'])}"
+                said += f" Assumes: {inert(one['assumes'], _SENTENCE)}"
             lines.append(f"- **{inert(one.get('title') or one.get('kind') or '')}**: {said}")
     plain = content.get("certificates")
     if not lines and isinstance(plain, Mapping):
@@ -204,6 +220,18 @@ def _comparison(summary: Mapping[str, Any]) -> list[str]:
     comparison = summary.get("comparison")
     if not isinstance(comparison, Mapping) or not comparison:
         return []
-    columns = list(comparison.values())
-    rows = [["" if cell is None else cell for cell in row] for row in zip(*columns, strict=False)]
-    return table(list(comparison), rows)
+    shown = {head: comparison[key] for key, head in _COMPARED.items() if key in comparison}
+    if "chosen" in comparison and "candidate" in comparison:
+        marks = zip(comparison["candidate"], comparison["chosen"], strict=False)
+        shown["Candidate"] = [f"{name} (kept)" if kept else name for name, kept in marks]
+    if "Gap" in shown:
+        shown["Gap"] = [_gap(gap) for gap in shown["Gap"]]
+    rows = zip(*shown.values(), strict=False)
+    cells = [["" if cell is None else cell for cell in row] for row in rows]
+    return table(list(shown), cells)
+
+
+def _gap(gap: Any) -> Any:
+    """Below a billionth all are alike to a reader."""
+    small = isinstance(gap, float) and 0 < gap < LEAST_SHOWN
+    return f"below {LEAST_SHOWN:.0e}".replace("e-0", "e-") if small else gap

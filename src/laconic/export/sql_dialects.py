@@ -93,6 +93,8 @@ class Dialect:
     as_text: str = "CAST({} AS VARCHAR)"
     label_type: str = "VARCHAR"
     without_nan: str = "{}"
+    number_cast: str = ""
+    """Casts a cell to a float where the usual cast would refuse a whole query for one text."""
     number_text: str = "{0}"
     """Makes NULL of what a cast to a float would quietly turn into a number."""
     exp: str = "EXP({})"
@@ -149,7 +151,9 @@ class Dialect:
         """A column as a float, NULL where it is missing."""
         if boolean:
             return self.to_float(self.truth_cell.format(column))
-        return self.without_nan.format(self.to_float(self.number_text.format(column)))
+        text = self.number_text.format(column)
+        cast = self.number_cast.format(text) if self.number_cast else self.to_float(text)
+        return self.without_nan.format(cast)
 
     def text_cell(
         self,
@@ -268,6 +272,8 @@ DIALECTS = {
             "duckdb",
             needs_exponent=True,
             float_type="DOUBLE",
+            # blanks among numbers make a column of texts of the whole CSV
+            number_cast="TRY_CAST({} AS DOUBLE)",
             without_nan="NULLIF({}, CAST('NaN' AS DOUBLE))",
         ),
         Dialect(

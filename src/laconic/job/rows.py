@@ -182,14 +182,20 @@ def _champion(beside: Beside, rows: Labelled, positive: str | None) -> tuple[str
 
 def rows_for(
     model: DecisionClassifier, data: str | Path, target: str | None, text: TextFormat
-) -> tuple[Table, NDArray[Any] | None]:
-    """The rows of a file as a model reads them and, with a target, their classes."""
-    schema = model.estimator_.schema_
+) -> tuple[Table, NDArray[Any] | None, Floats | None]:
+    """The rows of a file as a model reads them; with a target their classes; what errors cost on
+    each of them, where the model says by which column."""
+    schema, by_row = model.estimator_.schema_, getattr(model, "row_costs_", None)
     frame = read_frame(data, text, doubts=schema.reading is not None, needs=target)
     if target is None:
-        return schema.apply(frame), None
-    rows = split_target(frame, target)
-    return schema.apply(rows.X), rows.label.astype(model.classes_.dtype)
+        return schema.apply(frame), None, None
+    rows, costs = split_target(frame, target), None
+    if by_row is not None:
+        names = list(rows.X) if isinstance(rows.X, dict) else list(rows.X.columns)
+        for name in by_row.names:
+            refuse_unknown(name, names)
+        costs = by_row.matrix({name: as_native(rows.X[name]) for name in by_row.names}, model)
+    return schema.apply(rows.X), rows.label.astype(model.classes_.dtype), costs
 
 
 def look_at_file(data: str | Path, target: str | None, text: TextFormat, asked: Asked) -> Look:

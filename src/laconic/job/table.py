@@ -319,6 +319,10 @@ def named_classes(summary: Mapping[str, Any], target: str) -> dict[str, Any]:
     found = dict(summary)
     found["classes"] = [class_name(label, target) for label in summary["classes"]]
     found["positive"] = class_name(summary["positive"], target)
+    found["certificates"] = [
+        entry | {"name": class_name(entry["name"], target)} if entry["kind"] == "promise" else entry
+        for entry in summary["certificates"]
+    ]
     for key in ("baselines", "alternatives"):
         if isinstance(found.get(key), Mapping):
             found[key] = renamed(found[key])

@@ -9,6 +9,7 @@ import numpy as np
 
 from laconic._typing import Floats
 from laconic.data.tables.columns import Table, shown
+from laconic.data.tables.spoken import short_name
 from laconic.decide.reference import ColumnReference, Reference
 
 MOVED = 0.25
@@ -89,7 +90,7 @@ def sentence(unlike: list[UnlikeColumn]) -> str:
     said = []
     for one in unlike[:_NAMED]:
         share = f"in {one.now:.0%} of the rows, in {one.before:.0%} at the fit"
-        said.append(f"{shown(one.name)} is {one.bin} {share}")
+        said.append(f"{shown(short_name(one.name))} is {one.bin} {share}")
     more = len(unlike) - _NAMED
     if more > 0:
         said.append(f"and {more} more column{'s' if more > 1 else ''}")

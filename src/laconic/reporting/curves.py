@@ -23,8 +23,8 @@ from scipy.special import expit, logit
 
 from laconic._typing import Floats
 from laconic.decide.displays import ReliabilityDisplay
-from laconic.decide.intervals import mean_cost_interval
-from laconic.reporting.measured import Measured, decision_model, measure
+from laconic.decide.intervals import design_effect, mean_cost_interval
+from laconic.reporting.measured import Measured, at_mean_costs, decision_model, measure
 
 STEP = math.log(10.0) / 20.0
 """Twenty steps multiply a cost ratio, or the odds of the class mix, by ten."""
@@ -39,7 +39,8 @@ def slider_table(rows: Measured, k: int, baseline: Any = None, X: Any = None) ->
     """The dict that :func:`play` and the page read; None when two sliders make no sense.
 
     They need two classes with rows of both, probabilities, and costs under which neither decision
-    is the cheaper one whatever the truth. ``k`` is the position of the positive class.
+    is the cheaper one whatever the truth. ``k`` is the position of the positive class. Rows with
+    costs of their own are decided at the means.
     """
     if rows.n_classes != 2 or rows.raw is None or not rows.class_rows.all():
         return None
@@ -50,7 +51,7 @@ def slider_table(rows: Measured, k: int, baseline: Any = None, X: Any = None) ->
     if alarm <= 0 or miss <= 0 or shift is None:
         return None
     share = rows.class_rows[k] / rows.n_rows if rows.prior is None else rows.prior[k]
-    rules = [_counts_above(rows, k, miss / alarm, shift)]
+    rules = [_counts_above(at_mean_costs(rows), k, miss / alarm, shift)]
     if baseline is not None:
         other = measure(decision_model(baseline, rows.costs), X, _labels(rows), rows.costs)
         other_shift = None if other.raw is None else _correction(other, k)
@@ -69,6 +70,7 @@ def slider_table(rows: Measured, k: int, baseline: Any = None, X: Any = None) ->
         "rows": [int(rows.class_rows[n]), int(rows.class_rows[k])],
         "abstains": rows.reject_cost is not None,
         "drawn": rows.prior is None,
+        "repeats": design_effect(rows.cost_of_rows(), rows.clusters),
         "rules": rules,
     }
 
@@ -154,7 +156,8 @@ def _cost_limits(
     """Interval of the cost; at a class mix that was drawn with the rows when ``share`` is None."""
     (negative, positive), (right_negative, right_positive) = table["rows"], table["right"]
     alarms, hits = counts["alarms"][cut], counts["hits"][cut]
-    seen = [[negative - alarms, alarms], [positive - hits, hits]]
+    seen = np.array([[negative - alarms, alarms], [positive - hits, hits]])
+    seen = seen / table.get("repeats", 1.0)
     paid = [
         [right_negative, right_negative + table["false_alarm"]],
         [right_positive + miss, right_positive],

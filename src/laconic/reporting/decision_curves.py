@@ -6,6 +6,7 @@ The drawings are plain SVG made here, so that they need no script.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -25,6 +26,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "lead": (
         "Bands hold the long-run value with 95 % confidence, point by point. The red line is the rule in use.",
         "Les bandes contiennent la valeur à long terme à 95 %, point par point. Le trait rouge est la règle en usage.",
+    ),
+    "lead_means": (
+        "Bands hold the long-run value with 95 % confidence, point by point. The red line is the rule at the mean costs.",
+        "Les bandes contiennent la valeur à long terme à 95 %, point par point. Le trait rouge est la règle aux coûts moyens.",
     ),
     "promised": (
         "The yellow region is what the guarantee leaves.",
@@ -109,7 +114,8 @@ def section(summary: dict[str, Any], language: str) -> Markup:
 
     benefit, mix, ratio = found["benefit"], found["mix"], found["ratio"]
     held = benefit["region"] is not None
-    lead = say("lead") + (f" {say('promised')}" if held else "")
+    lead = say("lead_means" if summary.get("costs_by_row") else "lead")
+    lead += f" {say('promised')}" if held else ""
     cost = float(np.interp(mix["at"], mix["x"], mix["cost"]))
     figures = [
         _figure(say("benefit"), _benefit(benefit, say, number), say("benefit_note", share=number.percent(benefit["share"]))),
@@ -244,8 +250,13 @@ class _Frame:
                 f'<line x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--line)"/>'
                 f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" {text}>{escape(self.number.short(float(value)))}</text>'
             )
+        last = -math.inf
         for value in self.ticks.tolist():
             said = self.number.percent(value) if self.shares else self.number.short(value)
+            half = 3.2 * len(said)
+            if float(self.px(value)) - half < last + 6.0:
+                continue
+            last = float(self.px(value)) + half
             drawn.append(
                 f'<text x="{float(self.px(value)):.1f}" y="{HEIGHT - _BOTTOM + 15}" text-anchor="middle" {text}>{escape(said)}</text>'
             )

@@ -83,14 +83,40 @@ class Measured:
 
 
 def with_row_costs(rows: Measured, by_row: Floats | None) -> Measured:
-    """The same rows decided and priced at costs of their own."""
+    """The same rows decided and priced at costs of their own; ``costs`` are then their means."""
     if by_row is None or rows.proba is None:
         return rows
     paid = expected_costs(rows.proba, by_row)
     decided = forced = paid.argmin(axis=1)
     if rows.reject_cost is not None:
         decided = np.where(paid.min(axis=1) > rows.reject_cost, ABSTAINED, forced)
-    return replace(rows, by_row=by_row, forced=forced, decided=decided)
+    means = [
+        np.mean(by_row[rows.truth == k, k] if count else by_row[:, k], axis=0)
+        for k, count in enumerate(rows.class_rows)
+    ]
+    return replace(rows, by_row=by_row, costs=np.stack(means), forced=forced, decided=decided)
+
+
+def at_mean_costs(rows: Measured) -> Measured:
+    """The same rows under one cost matrix: what sliders over costs and class mixes play with."""
+    if rows.by_row is None or rows.proba is None:
+        return rows
+    paid = expected_costs(rows.proba, rows.costs)
+    decided = forced = paid.argmin(axis=1)
+    if rows.reject_cost is not None:
+        decided = np.where(paid.min(axis=1) > rows.reject_cost, ABSTAINED, forced)
+    return replace(rows, by_row=None, forced=forced, decided=decided)
+
+
+def row_costs_of(model: Any, costs: Any, positive: Any, n_rows: int) -> Floats | None:
+    """n x K x K costs where ``costs`` has one for each row; None where it is one matrix."""
+    classes = getattr(model, "classes_", None)
+    if costs is None or classes is None:
+        return None
+    for name in ("positive_", "positive"):
+        positive = getattr(model, name, None) if positive is None else positive
+    matrix = cost_matrix(costs, classes, n_rows=n_rows, positive=positive)
+    return matrix if matrix.ndim == 3 else None
 
 
 def decision_model(model: Any, costs: Any = None, positive: Any = None) -> Any:

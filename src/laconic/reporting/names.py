@@ -55,6 +55,13 @@ _NOTES: tuple[tuple[str, str, str], ...] = (
 )
 
 
+_SHORT_NOTES = {
+    r"(\d+) folds": r"\1 plis",
+    "weighted mean": "moyenne pondérée",
+}
+"""What a screen of eighty columns has room for, in French."""
+
+
 def family_name(kind: str, language: str) -> str:
     """A class of Python as a reader would call the model.
 
@@ -65,6 +72,20 @@ def family_name(kind: str, language: str) -> str:
         return _FAMILIES[kind][language == "fr"]
     parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", re.sub("Classifier(CV)?$", "", kind))
     return " ".join(parts).lower() or kind
+
+
+def short_note(note: str, language: str) -> str:
+    """A remark of the comparison as a screen has room for it.
+
+    >>> short_note("2 folds", "fr"), short_note("2 folds", "en"), short_note("time_budget", "fr")
+    ('2 plis', '2 folds', 'plus de temps')
+    """
+    if language == "en":
+        return note
+    for pattern, french in _SHORT_NOTES.items():
+        if re.fullmatch(pattern, note):
+            return re.sub(pattern, french, note)
+    return note_text(note, language)
 
 
 def note_text(note: str, language: str) -> str:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from textwrap import wrap
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -23,6 +27,7 @@ from laconic.reporting.words import clipped
 _SCRIPTS = (
     "arithmetic", "drawing", "sliders", "capacity", "evidence", "shapes", "whatif", "main",
 )  # fmt: skip
+_PERCENT = re.compile(r"(?<=\d) (?=%)")
 _PAGE_KEYS = (
     "classes",
     "positive",
@@ -116,6 +121,7 @@ def _context(said: Sentences) -> dict[str, Any]:
         "listing": said.listing(),
         "card": card,
         "what_if": what_if,
+        "what_if_lead": _what_if_lead(said),
         "proofs": said.proofs(),
         "candidates": said.candidates(),
         "scenarios": said.scenarios(),
@@ -130,8 +136,15 @@ def _play_lead(said: Sentences) -> str:
     sliders = said.summary["sliders"]
     if sliders is None:
         return said.words["mix_lead"]
-    abstains = f" {said.words['play_abstains']}" if sliders["abstains"] else ""
-    return said.words["play_lead"] + abstains
+    lead = said.words["play_lead"]
+    if said.summary.get("costs_by_row"):
+        lead += " " + said.say("play_mean", cost=said.cost(said.summary["expected_cost"]))
+    return f"{lead} {said.words['play_abstains']}" if sliders["abstains"] else lead
+
+
+def _what_if_lead(said: Sentences) -> str:
+    means = f" {said.words['what_if_mean']}" if said.summary.get("costs_by_row") else ""
+    return said.words["what_if_lead"] + means
 
 
 def _trust_lead(said: Sentences) -> str:
@@ -142,7 +155,7 @@ def _trust_lead(said: Sentences) -> str:
     if "zone" in trust[0]:
         low, high = trust[0]["zone"]
         text += " " + said.say(
-            "trust_zone",
+            "trust_zone_one" if trust[0]["rows_in_zone"] == 1 else "trust_zone",
             rows=number.whole(trust[0]["rows_in_zone"]),
             low=number.percent(low),
             high=number.percent(high),
@@ -261,6 +274,18 @@ def _inert(text: str) -> str:
     return clipped(text, 600).translate(_ENTITIES)
 
 
+@dataclass(frozen=True)
+class Paragraph:
+    """A text for the terminal, cut at blanks alone: no line ends inside a number or "87 %"."""
+
+    text: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        whole = _PERCENT.sub("\u00a0%", self.text)
+        for line in wrap(whole, options.max_width, break_long_words=False, break_on_hyphens=False):
+            yield Text(line, no_wrap=True, overflow="ignore")
+
+
 def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableType:
     """Tables for rich: the cost of the decisions beside that of simpler rules, and who is who."""
     said = Sentences(summary, language)
@@ -277,14 +302,14 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
         decided.add_column(Text(name), justify="right")
     for row in counts["rows"]:
         decided.add_row(Text(row["name"]), *map(Text, [*row["cells"], row["recall"]]))
-    lines: list[RenderableType] = [Text(said.measured()), Text(said.verdict()), costs]
+    lines: list[RenderableType] = [Paragraph(said.measured()), Paragraph(said.verdict()), costs]
     if summary["threshold"] is not None:
         label = said.say("card_threshold", name=clipped(summary["positive"], 40))
-        lines.append(Text(f"{label}{said.colon} {said.numbers.percent(summary['threshold'])}"))
+        lines.append(Paragraph(f"{label}{said.colon} {said.numbers.percent(summary['threshold'])}"))
     for card in said.cards():
         if card["key"] in ("money", "caught", "precision"):
             note = f", {card['note']}" if card["note"] else ""
-            lines.append(Text(f"{card['label']}{said.colon} {card['text']}{note}"))
+            lines.append(Paragraph(f"{card['label']}{said.colon} {card['text']}{note}"))
     other = said.scenarios()
     if other is not None:
         table = RichTable(title=w["h_scenarios"])
@@ -295,5 +320,7 @@ def to_terminal(summary: dict[str, Any], *, language: str = "en") -> RenderableT
         lines.append(table)
     promises = [entry for entry in summary["certificates"] if entry["kind"] == "promise"]
     proofs = [said._proof(entry) for entry in promises]
-    shown = [Text(f"{one['says']} {w['assumes']}{said.colon} {one['assumes']}") for one in proofs]
+    shown = [
+        Paragraph(f"{one['says']} {w['assumes']}{said.colon} {one['assumes']}") for one in proofs
+    ]
     return Group(*lines, decided, *shown)

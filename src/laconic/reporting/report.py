@@ -101,7 +101,8 @@ def report(
         model's ``comparison_``, when it has one.
     title : str, default=None
     costs : as in DecisionClassifier, default=None
-        None: the model's own, else one for every error.
+        None: the model's own, else one for every error. Costs of each row, such as
+        ``{"fp": 5, "fn": amounts}``, decide and are added up row by row.
     positive : class, default=None
         The class that "fp", "fn" and the threshold are about; see :func:`summarise`.
     baseline : fitted classifier, default=None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from laconic.data.tables.spoken import LEAST_SHOWN
 from laconic.reporting.names import family_name, in_language, note_text
 from laconic.reporting.words import Numbers, clipped, words
 
@@ -14,10 +15,24 @@ MANY_CLASSES = 8
 
 
 def best_constant(summary: dict[str, Any]) -> str:
-    """The cheapest rule that always decides one class."""
+    """The cheapest rule that always decides one class, of those that keep what is promised."""
     baselines = summary["baselines"]
     always = [key for key in baselines if key.startswith("always ")]
-    return str(min(always, key=lambda key: baselines[key]))
+    kept = [key for key in always if keeps_promises(summary, key)]
+    return str(min(kept or always, key=lambda key: baselines[key]))
+
+
+def keeps_promises(summary: dict[str, Any], rule: str) -> bool:
+    """Whether a rule that always decides one class keeps what is promised of each class."""
+    for one in summary.get("certificates", ()):
+        if one["kind"] != "promise":
+            continue
+        measure, level, own = one["measure"], one["level"], rule == f"always {one['name']}"
+        if measure == "recall" and level > 0 and not own:
+            return False
+        if measure in ("alarms", "false_alarms") and level < 1 and own:
+            return False
+    return True
 
 
 def claims_better(summary: dict[str, Any]) -> bool:
@@ -121,6 +136,7 @@ class Sentences:
             "cost": self.cost(cost),
             "other": self.cost(constant),
             "rule": self._baseline_name(best),
+            "kept": self._kept_by(best),
         }
         if low <= 0 <= high:
             text = self.say("verdict_unclear", **values)
@@ -134,7 +150,8 @@ class Sentences:
             saved = 1.0 - cost / constant
             text = self.say("verdict_better", percent=self.numbers.percent(saved), **values)
         else:
-            text = self.say("verdict_worse", **values)
+            broken = self._promised and not keeps_promises(self.summary, best)
+            text = self.say("verdict_free" if broken else "verdict_worse", **values)
         if self.cases is not None:
             key = "verdict_money" if cost < constant and not low <= 0 <= high else ""
             text += " " + self.say(
@@ -145,6 +162,15 @@ class Sentences:
                 rule=self._baseline_name(best),
             )
         return text + self._beside_the_plain_one() + self._beside_the_champion()
+
+    def _kept_by(self, rule: str) -> str:
+        if not self._promised:
+            return ""
+        return self.words["that_keeps" if keeps_promises(self.summary, rule) else "keeps_none"]
+
+    @property
+    def _promised(self) -> bool:
+        return any(entry["kind"] == "promise" for entry in self.summary["certificates"])
 
     def scenarios(self) -> dict[str, Any] | None:
         """Heads and rows of the table of other costs, where the fit was given some."""
@@ -196,8 +222,7 @@ class Sentences:
         self, more: float, low: float, high: float, *, cost: float, name: str, key: str = "beside"
     ) -> str:
         """``cost`` is that of this model, ``more`` what it costs more than the one called name."""
-        promised = any(entry["kind"] == "promise" for entry in self.summary["certificates"])
-        worse = "_free" if promised else "_worse"  # who keeps a promise pays for it
+        worse = "_free" if self._promised else "_worse"  # who keeps a promise pays for it
         key += "_even" if low <= 0 <= high else "_better" if more < 0 else worse
         share = abs(more) / (cost - more) if cost > more else 0.0
         values = {
@@ -278,11 +303,13 @@ class Sentences:
         if kind == "promise":
             return self._promise(entry)
         values: dict[str, Any] = {}
-        shown = self.cost if kind == "measured" else number.short
+        shown = self.cost if kind == "measured" else number.proven
         for key in ("value", "low", "high", "gap"):
             if entry.get(key) is not None:
                 values[key] = shown(entry[key])
         sentence = f"{kind}_s"
+        if kind == "page":
+            values["value"] = self._about(entry["value"])
         if kind == "measured":
             values["rows"] = number.whole(entry["rows"])
         elif kind == "gap":
@@ -309,6 +336,11 @@ class Sentences:
             "says": self.say(sentence, **values),
             "assumes": self.say(f"{kind}_a", assumption=assumption).strip(),
         }
+
+    def _about(self, value: float) -> str:
+        """What is measured and hardly there."""
+        said = self.numbers.proven(value)
+        return said if value >= LEAST_SHOWN else self.say("below", value=said)
 
     def _promise(self, entry: dict[str, Any]) -> dict[str, str]:
         number, measure = self.numbers, entry["measure"]
@@ -467,6 +499,8 @@ class Sentences:
             return clipped(value, 80)
         if column == "size":
             return self.numbers.whole(value)
+        if column == "certificate":
+            return ("< " if 0 < value < LEAST_SHOWN else "") + self.numbers.proven(value)
         return self.numbers.short(value) if column == "fit_seconds" else self.numbers.cost(value)
 
     def counts(self) -> dict[str, Any]:

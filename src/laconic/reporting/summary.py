@@ -29,7 +29,13 @@ from laconic.reporting.business import (
 )
 from laconic.reporting.curves import class_mix, mix, play, reliability, slider_table
 from laconic.reporting.decision_curves import curves_of
-from laconic.reporting.measured import Measured, decision_model, measure, with_row_costs
+from laconic.reporting.measured import (
+    Measured,
+    decision_model,
+    measure,
+    row_costs_of,
+    with_row_costs,
+)
 from laconic.reporting.sentences import Sentences
 from laconic.reporting.shapes import describe_model, form_of, map_rows
 
@@ -213,7 +219,8 @@ def summarise(
         A ``LaconicClassifier`` is read through its ``decision_``.
     X, y : rows that the fit has not seen, and their classes
     costs : as in DecisionClassifier, default=None
-        Rows are the true class, columns the decision. None: those of the model.
+        Rows are the true class, columns the decision; or costs of each row. None: those of the
+        model.
     positive : class, default=None
         The class that "fp", "fn", the threshold and the curves are about. None: the model's, the
         larger of 0/1, -1/+1 or False/True, else the rarer one in ``y``.
@@ -234,7 +241,7 @@ def summarise(
     seed : int, default=0
         Of the rows drawn for the map.
     by_row : array of shape (n, K, K), default=None
-        What errors cost on each row; the sliders then play with their means.
+        What errors cost on each row; the sliders then play with the means of the classes.
     clusters : array of shape (n,), default=None
         Rows with the same entry go together (copies, visits of one patient): intervals are wider.
     champion : (str, array of shape (n, K)), default=None
@@ -251,12 +258,15 @@ def summarise(
         comparison = getattr(model, "comparison_", None)
     price = readability_price(model)
     positive = getattr(model, "positive_", None) if positive is None else positive
+    if by_row is None:
+        by_row = row_costs_of(model, costs, positive, len(y))
+        costs = costs if by_row is None else None
     model = decision_model(model, costs, positive)
     rows = with_row_costs(measure(model, X, y, costs, positive), by_row)
     rows = replace(rows, clusters=clusters)
     k = _positive_place(rows, positive)
     sliders = slider_table(rows, k, baseline, X)
-    trust = reliability(rows, k, sliders)
+    trust = reliability(rows, k, None if rows.by_row is not None else sliders)
     described = describe_model(rows, X, k)
     spread = _headline(rows)
     found = {
@@ -266,6 +276,7 @@ def summarise(
         "positive": str(rows.classes[k]),
         "rows": {"train": None if n_train is None else int(n_train), "test": rows.n_rows},
         "costs": rows.costs.tolist(),
+        "costs_by_row": rows.by_row is not None,
         "reject_cost": rows.reject_cost,
         "prior": None if rows.prior is None else rows.prior.tolist(),
         "prior_factors": _prior_factors(rows),
@@ -476,7 +487,7 @@ def _threshold_numbers(rows: Measured, k: int, sliders: Any) -> dict[str, Any]:
     if rows.raw is None:
         return found
     found["log_loss"] = float(log_loss(rows.truth, rows.raw, labels=range(rows.n_classes)))
-    if sliders is not None:
+    if sliders is not None and rows.by_row is None:  # else every row has its own
         found["threshold"] = play(sliders)["threshold"]
     if rows.n_classes == 2 and rows.class_rows.all():
         found["auc"] = float(roc_auc_score(rows.truth == k, rows.raw[:, k]))

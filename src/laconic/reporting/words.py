@@ -28,21 +28,27 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Les coûts sont ramenés à la répartition des classes là où le modèle servira : {mix}.",
     ),
     "verdict_better": (
-        "Deciding with this model costs {cost} per case, {percent} less than the best rule without a model ({rule}: {other}).",
-        "Décider avec ce modèle coûte {cost} par cas, {percent} de moins que la meilleure règle sans modèle ({rule} : {other}).",
+        "Deciding with this model costs {cost} per case, {percent} less than the best rule without a model{kept} ({rule}: {other}).",
+        "Décider avec ce modèle coûte {cost} par cas, {percent} de moins que la meilleure règle sans modèle{kept} ({rule} : {other}).",
     ),
     "verdict_no_error": (
-        "Deciding with this model cost nothing on these rows: at most {high} per case with 95 % confidence, and at least {percent} less than the best rule without a model ({rule}: {other}).",
-        "Décider avec ce modèle n'a rien coûté sur ces lignes : au plus {high} par cas avec une confiance de 95 %, et au moins {percent} de moins que la meilleure règle sans modèle ({rule} : {other}).",
+        "Deciding with this model cost nothing on these rows: at most {high} per case with 95 % confidence, and at least {percent} less than the best rule without a model{kept} ({rule}: {other}).",
+        "Décider avec ce modèle n'a rien coûté sur ces lignes : au plus {high} par cas avec une confiance de 95 %, et au moins {percent} de moins que la meilleure règle sans modèle{kept} ({rule} : {other}).",
     ),
     "verdict_worse": (
-        "Deciding with this model costs {cost} per case; a rule without a model ({rule}) costs {other}: the model does not pay here.",
-        "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle ({rule}) coûte {other} : le modèle ne se justifie pas ici.",
+        "Deciding with this model costs {cost} per case; a rule without a model{kept} ({rule}) costs {other}: the model does not pay here.",
+        "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle{kept} ({rule}) coûte {other} : le modèle ne se justifie pas ici.",
     ),
     "verdict_unclear": (
-        "Deciding with this model costs {cost} per case; the best rule without a model ({rule}) costs {other}: on these rows the difference is within chance.",
-        "Décider avec ce modèle coûte {cost} par cas ; la meilleure règle sans modèle ({rule}) coûte {other} : sur ces lignes, l'écart peut être dû au hasard.",
+        "Deciding with this model costs {cost} per case; the best rule without a model{kept} ({rule}) costs {other}: on these rows the difference is within chance.",
+        "Décider avec ce modèle coûte {cost} par cas ; la meilleure règle sans modèle{kept} ({rule}) coûte {other} : sur ces lignes, l'écart peut être dû au hasard.",
     ),
+    "verdict_free": (
+        "Deciding with this model costs {cost} per case; a rule without a model{kept} ({rule}) costs {other}.",
+        "Décider avec ce modèle coûte {cost} par cas ; une règle sans modèle{kept} ({rule}) coûte {other}.",
+    ),
+    "that_keeps": (" that keeps the promises", " qui tient les promesses"),
+    "keeps_none": (" that breaks the promises", " qui ne tient pas les promesses"),
     "champion_even": (
         "Your model {name} costs {other}. This one costs between {less} less and {more} more: within chance.",
         "Votre modèle {name} coûte {other}. Celui-ci coûte entre {less} de moins et {more} de plus : cela peut être dû au hasard.",
@@ -202,6 +208,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Move a slider: the rule of least expected cost, its decisions and what they cost follow at once. The numbers are counts of the measured rows, not estimates between them.",
         "Déplacez un curseur : la règle de moindre coût, ses décisions et leur prix suivent aussitôt. Les chiffres sont des comptages sur les lignes mesurées, sans interpolation.",
     ),
+    "play_mean": (
+        "What errors cost differs from case to case: here they cost the mean of their class, while the model's own decisions weigh each case and cost {cost}.",
+        "Le coût des erreurs varie d'un cas à l'autre : ici elles coûtent la moyenne de leur classe, alors que les décisions du modèle pèsent chaque cas et coûtent {cost}.",
+    ),
     "play_abstains": (
         "The model may also abstain; here it is made to decide every case.",
         "Le modèle peut aussi s'abstenir ; ici il doit trancher chaque cas.",
@@ -210,6 +220,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "s_ratio_unit": ("{value} false alarms", "{value} fausses alertes"),
     "s_prior": ("Share of “{name}” among cases", "Part de « {name} » parmi les cas"),
     "s_share_of": ("Share of “{name}”", "Part de « {name} »"),
+    "s_which_share": ("Class whose share changes", "Classe dont la part change"),
     "reset": ("Back to the model's own setting", "Revenir au réglage du modèle"),
     "o_threshold": ("decide “{name}” from probability", "décider « {name} » dès la probabilité"),
     "o_decided": ("decided “{name}” {per}", "décidés « {name} » {per}"),
@@ -262,6 +273,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "trust_zone": (
         "Where the decision is taken: {rows} rows have a probability between {low} and {high}; the threshold is {cut}.",
         "Là où se prend la décision : {rows} lignes ont une probabilité entre {low} et {high} ; le seuil est {cut}.",
+    ),
+    "trust_zone_one": (
+        "Where the decision is taken: one row has a probability between {low} and {high}; the threshold is {cut}.",
+        "Là où se prend la décision : une ligne a une probabilité entre {low} et {high} ; le seuil est {cut}.",
     ),
     "trust_mix": (
         "Probabilities are those of the model before any correction for another class mix.",
@@ -320,6 +335,10 @@ _WORDS: dict[str, tuple[str, str]] = {
     "what_if_lead": (
         "Describe a case; the score, the probability and the decision are computed here, with the costs and class mix chosen above. Empty means missing.",
         "Décrivez un cas ; score, probabilité et décision sont calculés ici, avec les coûts et la répartition choisis plus haut. Vide signifie manquant.",
+    ),
+    "what_if_mean": (
+        "Its errors cost the means.",
+        "Ses erreurs y coûtent les moyennes.",
     ),
     "what_if_none": (
         "A case cannot be computed in the page for this kind of model.",
@@ -396,6 +415,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "A longer sum of terms taught this page. What the page strays from it, plus a small penalty on moving its numbers, is {value} nats per row; no other numbers in its places that keep the directions of its curves have less by more than {gap}.",
         "Une somme plus longue de termes a instruit cette page. Son écart à celle-ci, plus une petite pénalité sur le déplacement de ses nombres, vaut {value} nats par ligne ; aucun autre jeu de nombres aux mêmes places, gardant le sens des courbes, ne le réduit de plus de {gap}.",
     ),
+    "below": ("less than {value}", "moins de {value}"),
     "page_a": (
         "nothing about the data: it is a proof of convex optimisation on the rows that the page was drawn on; how good the longer sum is, it does not say.",
         "rien sur les données : c'est une preuve d'optimisation convexe sur les lignes dont la page est tirée ; elle ne dit pas ce que vaut la somme plus longue.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from laconic._typing import Floats
+from laconic.data.tables.spoken import chance, share_text, short_name
 from laconic.reporting.render import page_style
 from laconic.watching.watch import Watched
 
@@ -13,13 +14,16 @@ def sentences(found: Watched) -> list[str]:
     """One statement a line, the most urgent first."""
     lines = [_verdict(found), *_mix(found), *_cost(found)]
     lines += [
-        f"{one.name!r} has moved beyond what the class mix explains: {one.largest} was "
-        f"{one.before:.1%}, is {one.now:.1%} (p = {one.p_value:.1g}, all columns looked at)."
+        f"{short_name(one.name)!r} has moved beyond what the class mix explains: {one.largest} was "
+        f"{share_text(one.before)}, is {share_text(one.now)} ({chance(one.p_value)}, all columns "
+        "looked at)."
         for one in found.moved
     ]
     for name, count in found.unseen.items():
-        share = count / found.n_rows
-        lines.append(f"{name!r} has {count:,} cells ({share:.1%}) with texts never seen before.")
+        cells = "1 cell" if count == 1 else f"{count:,} cells"
+        share = share_text(count / found.n_rows)
+        text = "a text" if count == 1 else "texts"
+        lines.append(f"{name!r} has {cells} ({share}) with {text} never seen before.")
     return lines
 
 
@@ -36,7 +40,7 @@ def _verdict(found: Watched) -> str:
     if not found.mix_explains:
         return (
             f"Alarm: on {these} some class scores otherwise than it did; a new class mix "
-            f"alone does not explain it (p = {found.mix.p_value:.1g})."
+            f"alone does not explain it ({chance(found.mix.p_value)})."
         )
     if found.moved:
         return f"Alarm: columns have moved on {these}."
@@ -47,8 +51,8 @@ def _mix(found: Watched) -> list[str]:
     mix = found.mix
     if_so = ", had only the class mix moved" if found.alarm else ""
     return [
-        f"Share of {name!r}{if_so}: {mix.prior[k]:.1%}, between {mix.low[k]:.1%} and "
-        f"{mix.high[k]:.1%} at 95 % (it was {found.reference_mix[k]:.1%})."
+        f"Share of {name!r}{if_so}: {share_text(mix.prior[k])}, between {share_text(mix.low[k])} "
+        f"and {share_text(mix.high[k])} at 95 % (it was {share_text(found.reference_mix[k])})."
         for k, name in enumerate(found.classes)
     ]
 
@@ -74,7 +78,7 @@ def _cost(found: Watched) -> list[str]:
         labelled = found.labelled
         of_all = "" if labelled["rows"] == found.n_rows else f" of {found.n_rows:,}"
         lines.append(
-            f"Labels of {labelled['rows']:,}{of_all} rows: they cost "
+            f"Labels of {_rows(labelled['rows'], of_all)}: they cost "
             f"{labelled['cost']:.4g} a case; the band ends at {labelled['band']:.4g}."
         )
         lines += [
@@ -86,9 +90,13 @@ def _cost(found: Watched) -> list[str]:
     return lines
 
 
+def _rows(count: int, of_all: str) -> str:
+    return f"{count:,}{of_all} row{'s' if count > 1 or of_all else ''}"
+
+
 def _shares(found: Watched, mix: Floats) -> str:
     pairs = zip(found.classes, mix, strict=True)
-    return ", ".join(f"{name} {share:.1%}" for name, share in pairs)
+    return ", ".join(f"{name} {share_text(share)}" for name, share in pairs)
 
 
 def _from(found: Watched, name: str) -> str:

@@ -252,7 +252,7 @@ def number(name: str, evidence: Evidence, habits: Habits, decimal: str = "") -> 
             value = None if meant is None else meant.value(decimal)
             doubt = "" if value is None else f"; {example} is read as {value:.15g}"
     unit = _common_unit(evidence)
-    if unit is None:
+    if unit is None or _MASK.fullmatch(unit):
         return _NOTHING
 
     def kept(sort: Sort) -> bool:
@@ -277,6 +277,10 @@ def number(name: str, evidence: Evidence, habits: Habits, decimal: str = "") -> 
         plain=plain,
         missing=tuple(sorted(odd.texts)),
     )
+
+
+_MASK = re.compile("x{2,}")
+"""No unit, but the digits of a postcode or an account that were hidden: 123xx."""
 
 
 def _settled(evidence: Evidence, habits: Habits) -> str:

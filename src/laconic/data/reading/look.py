@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from laconic.data.reading.numbers import number_text
 from laconic.data.reading.reading import Reading, gather
 from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table, shown
+from laconic.data.tables.spoken import share_text
 
 MANY_CLASSES = 20
 """Different numbers from which a target is rather an amount."""
@@ -107,9 +107,7 @@ def _share(count: int, of: int) -> str:
     >>> _share(1, 2000), _share(1999, 2000), _share(3, 3)
     ('0.05%', '99.95%', '100.0%')
     """
-    rarer = 100.0 * min(count, of - count) / of
-    digits = max(1, math.ceil(-math.log10(rarer))) if rarer else 1
-    return f"{count / of:.{digits}%}"
+    return share_text(count / of)
 
 
 def look(

@@ -14,7 +14,7 @@ import numbers
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -457,7 +457,13 @@ def _read(
     if isinstance(X, Table):
         return _pick(X.names, X.raw_columns(), wanted)
     if isinstance(X, dict):
+        _refuse_lone_cells(X)
         return _pick(tuple(X), list(X.values()), wanted)
+    if isinstance(X, list | tuple) and len(X) and isinstance(X[0], dict):
+        raise TypeError(
+            "X is a list of rows with names; give columns: pandas.DataFrame(rows), or a dict of "
+            "lists."
+        )
     _refuse_duplicates(getattr(X, "column_names", getattr(X, "columns", None)))
     cells = _cells_of_pandas_row(X)
     if cells is not None:
@@ -471,6 +477,17 @@ def _read(
     if array.dtype.kind in "biuf":
         return None, array, None
     return None, None, [array[:, j] for j in range(array.shape[1])]
+
+
+def _refuse_lone_cells(X: Mapping[str, Any]) -> None:
+    """One row is a table too: lists of one cell."""
+    for name, cells in X.items():
+        if isinstance(cells, str) or not hasattr(cells, "__len__"):
+            raise TypeError(
+                f"Column {shown(name)} of X is one cell, {str(cells)[:40]!r}; a dict holds a list "
+                "for each column, of one cell where there is one row: "
+                "{name: [cell] for name, cell in row.items()}."
+            )
 
 
 def has_names(X: Any) -> bool:
@@ -497,7 +514,8 @@ def wanted_columns(X: Any, wanted: tuple[str, ...]) -> list[Any]:
     if names is None and len(columns) != len(wanted):
         raise ValueError(
             f"X has {len(columns)} features, but the model is expecting {len(wanted)} features as "
-            "input."
+            "input; its columns have names, of which some may have been left out at the fit: give "
+            "a frame or a dict with these names."
         )
     return columns
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,10 @@ class Numbers:
         return text.replace(",", "\u202f").replace(".", ",")
 
     def whole(self, value: float) -> str:
-        return self._local(f"{value:,.0f}")
+        return self.fixed(value, 0)
 
     def fixed(self, value: float, digits: int) -> str:
-        return self._local(f"{value:,.{digits}f}")
+        return self._local(f"{_half_up(value, digits):,.{digits}f}")
 
     def short(self, value: float) -> str:
         """Four significant digits, no exponent while that can be read."""
@@ -46,7 +47,7 @@ class Numbers:
         if size >= 1000:
             return self.whole(value)
         if size and size < 1e-4:
-            return self._local(f"{value:.1e}")
+            return self._local(f"{value:.1e}".replace("e-0", "e-"))
         return self._local(f"{value:.4g}")
 
     def cost(self, value: float) -> str:
@@ -65,14 +66,60 @@ class Numbers:
             return self._local(f"{value:.2g}")
         return self.whole(float(f"{value:.2g}"))
 
+    def proven(self, value: float) -> str:
+        """A bound, no smaller than it is: below a billionth all are alike to a reader.
+
+        >>> Numbers("en").proven(4.8e-24), Numbers("en").proven(0.0), Numbers("fr").proven(2.5e-6)
+        ('1e-9', '0', '2,5e-6')
+        """
+        return self._local("1e-9") if 0 < value < LEAST_SHOWN else self.short(value)
+
     def percent(self, value: float) -> str:
         size = abs(value)
         if 0 < size < 1e-6:
             return self._local(f"{100 * value:.1e}") + "\u202f%"
         digits = 0 if size >= 0.1 else 1 if size >= 0.01 else 2 if size >= 0.001 else 4
-        text = f"{100 * value:.{digits}f}"
+        text = f"{_half_up(100 * value, digits):.{digits}f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
         return self._local(text) + "\u202f%"
+
+
+def _half_up(value: float, digits: int) -> Decimal | float:
+    """A number in the middle between two is the larger one, as the page's script rounds.
+
+    >>> Numbers("en").percent(0.0625), Numbers("en").whole(0.5), Numbers("fr").fixed(-1.25, 1)
+    ('6.3\u202f%', '1', '-1,3')
+    """
+    if not math.isfinite(value) or abs(value) > 1e15:
+        return value
+    return Decimal(float(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+
+
+LEAST_SHOWN = 1e-9
+"""Below it, a reader is told that a bound or a chance is below it."""
+
+
+def chance(p_value: float) -> str:
+    """A p-value as it is read.
+
+    >>> chance(5e-25), chance(0.0123)
+    ('p below 1e-9', 'p = 0.01')
+    """
+    if p_value < LEAST_SHOWN:
+        return "p below 1e-9"
+    return f"p = {p_value:.1g}".replace("e-0", "e-")
+
+
+def share_text(share: float) -> str:
+    """A share in percent, two digits of the rarer side: it reads 0 or 100 only where it is.
+
+    >>> share_text(0.003653), share_text(0.2611), share_text(0.99958), share_text(1.0)
+    ('0.37%', '26.1%', '99.958%', '100.0%')
+    """
+    rarer = 100.0 * min(share, 1.0 - share)
+    digits = max(1, 1 + math.ceil(-math.log10(rarer))) if rarer > 1e-7 else 1
+    text = f"{100.0 * share:.{digits}f}".rstrip("0")
+    return f"{text}0%" if text.endswith(".") else f"{text}%"
 
 
 # key: (English, French); braces are filled in when the sentence is used
@@ -134,10 +181,24 @@ def level_name(text: str, name: str, language: str) -> str:
     return _WEEKDAYS.get(text, text) if made else text
 
 
-def _date(days: float) -> str:
+def is_days(name: str) -> bool:
+    """Whether a column was made of dates and holds days."""
+    return name.endswith(f": {_DAYS}")
+
+
+def short_name(name: str) -> str:
+    """A column as the table calls it, where it holds the days of its dates.
+
+    >>> short_name("signed up: days since 2020-01-01"), short_name("signed up: weekday")
+    ('signed up', 'signed up: weekday')
+    """
+    return name.removesuffix(f": {_DAYS}")
+
+
+def day_text(days: float) -> str:
     """The day so many days after 2020-01-01; nothing where a calendar has none.
 
-    >>> _date(1556.7), _date(1e12)
+    >>> day_text(1556.7), day_text(1e12)
     ('2024-04-05', '')
     """
     if abs(days) > _CALENDAR:
@@ -190,8 +251,8 @@ class Spoken:
         """A column and what it holds on a row."""
         j = table.place(name)
         value, column = table.column(j)[i], " ".join(name.split())
-        days = column.endswith(f": {_DAYS}")
-        column = column.removesuffix(f": {_DAYS}") if days else column_name(column, self.language)
+        days = is_days(column)
+        column = short_name(column) if days else column_name(column, self.language)
         if table.kinds[j] == "categorical":
             if value == MISSING:
                 return self.say("gone", column=column)
@@ -205,7 +266,9 @@ class Spoken:
         if table.kinds[j] == "boolean":
             return self.say("holds", column=column, value=self.say("yes" if value else "no"))
         text = self.numbers.short(float(value))
-        return self.say("holds", column=column, value=_date(float(value)) or text if days else text)
+        return self.say(
+            "holds", column=column, value=day_text(float(value)) or text if days else text
+        )
 
     def cells(self, table: Table, names: tuple[str, ...], i: int) -> str:
         return self.say("and").join(self.cell(table, name, i) for name in names)

@@ -44,10 +44,10 @@ function costLimits(table, counts, cut, miss, share) {
   for (const k of [0, 1]) {
     for (const d of [0, 1]) {
       const weight = (mix ? mix[k] : 1) * (paid[k][d] - least[k]);
-      const rows = mix ? table.rows[k] : negative + positive;
+      const all = mix ? table.rows[k] : negative + positive, rows = all / (table.repeats || 1);
       const same = mix ? undefined : cells.find((cell) => cell.weight === weight);
-      if (same) same.rate += seen[k][d] / rows;
-      else if (weight > 0) cells.push({ weight, rate: seen[k][d] / rows, rows });
+      if (same) same.rate += seen[k][d] / all;
+      else if (weight > 0) cells.push({ weight, rate: seen[k][d] / all, rows });
     }
   }
   const [low, high] = sumLimits(cells);

@@ -79,6 +79,7 @@ const inSigned = (value) => (Math.abs(value) < 5e-5 ? inWhole(0) : (value > 0 ? 
 function show(node, value, text) {
   node.dataset.value = String(value);
   node.textContent = text(value);
+  node.classList.toggle("long", node.textContent.length > 8);
   return node;
 }
 
@@ -148,6 +149,7 @@ function legend(entries) {
 }
 
 // Draws at once and again when the width of the host changes.
+const REDRAWN = [];
 function responsive(host, render) {
   let drawn = -1;
   const again = () => {
@@ -157,6 +159,7 @@ function responsive(host, render) {
     host.replaceChildren(...[].concat(render(host)));
   };
   again();
+  REDRAWN.push(again);
   new ResizeObserver(again).observe(host);
   return () => { drawn = -1; again(); };
 }

@@ -15,8 +15,18 @@ function start() {
   mapPanel(at("map-panel"), data, w);
   // what is printed, or linked to, is open
   const special = at("specialists");
-  addEventListener("beforeprint", () => { special.open = true; });
+  // observers of sizes come too late for the printer
+  addEventListener("beforeprint", () => { special.open = true; for (const again of REDRAWN) again(); });
   addEventListener("hashchange", () => { if (special.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"]`)) special.open = true; });
+  // what scrolls sideways can be reached without a mouse
+  const reach = () => {
+    for (const one of document.querySelectorAll(".scroll")) {
+      if (one.scrollWidth > one.clientWidth + 1) one.setAttribute("tabindex", "0"); else one.removeAttribute("tabindex");
+    }
+  };
+  reach();
+  addEventListener("resize", reach);
+  special.addEventListener("toggle", reach);
   document.documentElement.dataset.ready = "yes";
 }
 start();

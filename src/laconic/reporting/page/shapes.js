@@ -54,8 +54,12 @@ function curveShape(host, term, s, w) {
   const room = 0.06 * (high - low) || 1;
   low -= room; high += room;
   const beside = values.slice(many).map((value, k) => ({ value, name: slotNames(axis, w, term.columns[0])[many + k], mass: term.mass[many + k] })).filter((b) => b.mass > 0);
-  const span = (high - low) * (1 + 0.14 * beside.length);
-  const f = frame(host, { height: 170, left: 46, label: term.columns[0], x: { low, high: low + span, ticks: niceTicks(low, high, 4), ...daysOf(term.columns[0], low, high) }, y: rangeOf(values) });
+  // names of special values stand beside the curve, each with room of its own
+  const along = Math.max(240, Math.round(host.clientWidth || 480)) - 58, apart = Math.min(60, along / (2 * beside.length || 1));
+  const each = (high - low) * apart / (along - apart * beside.length);
+  const days = daysOf(term.columns[0], low, high);
+  const ticks = (days.ticks || niceTicks(low, high, 4)).filter((tick) => !beside.length || tick <= high - 0.25 * each);
+  const f = frame(host, { height: 170, left: 46, label: term.columns[0], x: { low, high: high + each * beside.length, ...days, ticks }, y: rangeOf(values) });
   const edges = stepped ? [low, ...marks, high] : [marks[0], ...marks.slice(1).map((m, k) => (m + marks[k]) / 2), high];
   f.svg.append(...bars(f, edges, term.mass.slice(0, many)), zeroLine(f));
   const points = stepped
@@ -63,9 +67,9 @@ function curveShape(host, term, s, w) {
     : [[f.px(low), f.py(values[0])], ...marks.map((m, k) => [f.px(m), f.py(values[k])]), [f.px(high), f.py(values[many - 1])]];
   f.svg.append(path(points, { stroke: colour(0) }));
   beside.forEach((b, k) => {
-    const at = f.px(high + (high - low) * 0.14 * (k + 0.6));
+    const at = f.px(high + each * (k + 0.6));
     f.svg.append(draw("circle", { cx: at, cy: f.py(b.value), r: 4, fill: colour(1) }),
-      draw("text", { x: at, y: f.height - f.box.bottom + 18, "text-anchor": "middle" }, clip(b.name, 9)));
+      draw("text", { x: at, y: f.height - f.box.bottom + 18, "text-anchor": "middle" }, clip(b.name, Math.floor(apart / 6.4))));
   });
   return f.svg;
 }
@@ -85,7 +89,7 @@ function tableShape(host, term, s, w) {
   slots.forEach((k, r) => {
     const y = r * line + 3, value = values[k];
     svg.append(
-      draw("text", { x: left - 8, y: y + 12, "text-anchor": "end" }, clip(names[k], Math.floor(left / 6.6))),
+      draw("text", { x: left - 8, y: y + 12, "text-anchor": "end" }, clip(names[k], Math.floor(left / 7.2))),
       draw("rect", { x: Math.min(px(0), px(value)), y: y + 1, width: Math.max(Math.abs(px(value) - px(0)), 1), height: line - 7, rx: 2, fill: value >= 0 ? colour(0) : colour(1), "fill-opacity": 0.82 }),
       draw("text", { x: width - 4, y: y + 12, "text-anchor": "end" }, inSigned(value)));
   });

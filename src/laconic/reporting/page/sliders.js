@@ -1,4 +1,7 @@
-// Panel of the sliders: two for a threshold rule, one for each class otherwise.
+// Panel of the sliders: two for a threshold rule, one for each class otherwise; with many classes
+// one at a time.
+
+const MANY_CLASSES = 8;
 
 function slider(id, label, low, high, start, onMove) {
   const input = el("input", { type: "range", id, min: low, max: high, step: 1, value: start });
@@ -174,8 +177,17 @@ function costByMix(host, data, w, j, i) {
 function mixPanel(host, data, w, onRule) {
   const table = data.mix, many = data.classes.length;
   const move = () => render();
+  const few = many <= MANY_CLASSES;
   const sliders = data.classes.map((name, k) =>
     slider(`share-${k}`, [fill(w.s_share_of, { name: clip(name, 40) })], -table.steps, table.steps, 0, move));
+  const place = el("div", {});
+  const pick = (k) => place.replaceChildren(sliders[k].node);
+  const chosen = few ? null : chooser("share-class", w.s_which_share, data.classes, pick);
+  if (chosen) {
+    const start = data.classes.indexOf(data.positive);
+    chosen.querySelector("select").value = String(start);
+    pick(start);
+  }
   const priced = data.cost_sliders ? costSlider(data, w, move) : null;
   const cost = figure(w.o_cost, "o-cost", "main");
   const money = UNIT.cases ? figure(w.o_money, "o-money", "main") : null;
@@ -185,7 +197,8 @@ function mixPanel(host, data, w, onRule) {
   const classes = el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {},
     ...[w.t_class, w.t_share, w.t_risk, w.t_decided].map((text) => el("th", { scope: "col" }, text)))), body));
   host.replaceChildren(
-    el("div", { class: "sliders-many" }, ...sliders.map((s) => s.node)), priced ? priced.node : "",
+    few ? el("div", { class: "sliders-many" }, ...sliders.map((s) => s.node)) : el("div", { class: "two" }, chosen, place),
+    priced ? priced.node : "",
     resetButton(w, priced ? [...sliders, priced.slider] : sliders, move),
     el("div", { class: "figures" }, ...[cost, money, worst].filter(Boolean).map((f) => f.node)), el("div", { class: "two" }, classes, rules.node));
 
@@ -205,7 +218,8 @@ function mixPanel(host, data, w, onRule) {
       show(el("td", { id: `decided-${d}` }), scaled(count), UNIT.cases ? inCount : inOne))));
     rules.body.replaceChildren(...againstModel(w, [
       { name: w.this_model, value: now.cost, key: "model", ours: true },
-      ...now.always.map((value, d) => ({ name: fill(w.always, { name: clip(data.classes[d], 40) }), value, key: `always-${d}` })),
+      ...now.always.map((value, d) => ({ name: fill(w.always, { name: clip(data.classes[d], 40) }), value, key: `always-${d}` }))
+        .filter(({ value }) => few || value === Math.min(...now.always)),
     ], now.cost));
     announceLater(`${w.o_cost}: ${inShort(now.cost)}.`);
     onRule({ factors: data.prior_factors, costs: own.costs });
