@@ -147,9 +147,9 @@ PATH = (1.0, 0.83, 0.67, 0.53, 0.4, 0.32, 0.25, 0.15)
 
 ONE_BY_ONE, FIRST_CUT = 600, 1.5
 """A form is cut to so many entries, or so many times the page, before they leave one by one. The
-same halves, 300, 120, 75 and 45 entries: 450 entries .00013 .0018 .0053 .0138 in a third less time,
-675 .00012 .0018 .0051 .0133, 1,000 .00013 .0018 .0052 .0137 in twice the time; every part by itself,
-as was done before, .0022 at 120 and .018 at 45."""
+same halves, 300, 120, 75 and 45 entries: 450 entries .00013 .0018 .0053 .0138 in a third less
+time, 675 .00012 .0018 .0051 .0133, 1,000 .00013 .0018 .0052 .0137 in twice the time; every part by
+itself, as was done before, .0022 at 120 and .018 at 45."""
 
 REFIT_RIDGE = 3e-3
 """Ridge of a fit around the values as they are, as a share of the curvature. 39 halves of thirteen

@@ -12,9 +12,19 @@ import numpy as np
 
 from laconic._jit import njit
 from laconic._typing import Floats, Ints, Mask
-
-SHAPE, LEVELS, APART, WHOLE = 0, 1, 2, 3
-KIND, BEGIN, COUNT, PRICE, BESIDE, LOW, HIGH = range(7)
+from laconic.choose.page.elimination import (
+    APART,
+    BEGIN,
+    BESIDE,
+    COUNT,
+    HIGH,
+    KIND,
+    LEVELS,
+    LOW,
+    PRICE,
+    SHAPE,
+    WHOLE,
+)
 
 _IMPLIED = 1e-12
 """A condition whose variance is below that share of what its entries have alone holds already."""

@@ -26,22 +26,10 @@ import numpy as np
 from scipy.linalg import cho_solve, cholesky
 
 from laconic._typing import Floats
-from laconic.choose.page._numba import (
-    APART,
-    BEGIN,
-    BESIDE,
-    COUNT,
-    HIGH,
-    KIND,
-    LEVELS,
-    LOW,
-    PRICE,
-    SHAPE,
-    WHOLE,
-    leave_one_by_one,
-)
 from laconic.choose.page.parts import Part
 
+SHAPE, LEVELS, APART, WHOLE = 0, 1, 2, 3
+KIND, BEGIN, COUNT, PRICE, BESIDE, LOW, HIGH = range(7)
 KINDS = {"shape": SHAPE, "levels": LEVELS, "apart": APART, "line": WHOLE, "tree": WHOLE}
 
 
@@ -102,6 +90,9 @@ class Elimination:
 
     def to(self, most: float) -> tuple[Floats, list[Part]]:
         """The intercepts, and the parts with at most so many entries."""
+        # numba is loaded here, at the first fit
+        from laconic.choose.page._numba import leave_one_by_one
+
         self.size = leave_one_by_one(
             self.value,
             self.inverse,
