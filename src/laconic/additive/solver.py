@@ -5,8 +5,8 @@ penalties as they are: term by term where a group penalty or a monotone cone is 
 moves the smoothing parameters, else over all terms at once by conjugate gradients. A line search on
 the true criterion follows. Terms at zero stay out of the work until their slope exceeds their group
 penalty. The truncated loss is not smooth: its kink is rounded over a width that shrinks until the
-gap of the *true* criterion is small, so the certificate is exact. Few rows whose weights span decades
-have steps of their own (:mod:`laconic.additive.row_newton`).
+gap of the *true* criterion is small, so the certificate is exact. Few rows whose weights span
+decades have steps of their own (:mod:`laconic.additive.row_newton`).
 """
 
 from __future__ import annotations
