@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -146,7 +144,13 @@ def test_losses_that_are_no_numbers_leave_the_best_penalty_the_best():
 
 def test_folds_of_weights_over_decades_take_few_steps():
     """One fold of 300 rows in twelve classes took 86 seconds, and ended short all the same."""
-    even = SimpleNamespace(weight=np.linspace(1.0, 100.0, 300))
-    decades = SimpleNamespace(weight=10.0 ** np.linspace(-12.0, 12.0, 300))
-    assert fold_steps(even) == tuning.FOLD_STEPS
-    assert fold_steps(decades) == tuning.UNEVEN_FOLD_STEPS < tuning.FOLD_STEPS
+    even, decades = np.linspace(1.0, 100.0, 300), 10.0 ** np.linspace(-12.0, 12.0, 300)
+    y = np.arange(300) % 2
+    zone = AdditivePlan(2, TruncatedLogistic(0.2, 0.8))
+    assert fold_steps(Task(PLAN, y, even)) == tuning.FOLD_STEPS
+    assert fold_steps(Task(PLAN, y, decades)) == tuning.ROW_FOLD_STEPS
+    assert fold_steps(Task(zone, y, decades)) == tuning.UNEVEN_FOLD_STEPS
+    assert max(tuning.ROW_FOLD_STEPS, tuning.UNEVEN_FOLD_STEPS) < tuning.FOLD_STEPS
+    parts = np.array_split(np.arange(300), 5)
+    assert Selection(Task(PLAN, y, even), parts).n_selecting(parts) == 5
+    assert Selection(Task(PLAN, y, decades), parts).n_selecting(parts) == 2

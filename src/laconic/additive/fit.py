@@ -25,7 +25,7 @@ from laconic.additive.criterion import AdditivePoint
 from laconic.additive.large.newton import LargeTask, shifted
 from laconic.additive.pairs import PairRule, build
 from laconic.additive.selection import Choice, FoldPath, Selection, held_out_proba, ratios_below
-from laconic.additive.solver import few_carry_most, solve_additive
+from laconic.additive.solver import solve_additive
 from laconic.additive.structure import (
     AdditivePlan,
     Smoothness,
@@ -273,7 +273,7 @@ def _chosen(task: Task, structure: Structure, choice: Choice) -> Structure:
     if not choice.points:
         return now
     # the last fit is the one that is certified
-    steps = tuning.UNEVEN_FOLD_STEPS if few_carry_most(task.weight) else tuning.MOST_STEPS
+    steps = task.most_steps(tuning.MOST_STEPS, fold=True)
     start = task.near_start(now, choice.guess)
     point = task.solve(now, 0.0, start, task.fold_tol, max_iter=steps).point
     return replace(now, group_weights=adaptive_weights(now.terms, point), point=point)
@@ -294,10 +294,12 @@ def _final(
         structure = structure.part(kept, structure.point if first else point)
     share = 0.0 if settings.relaxed and len(kept) else chosen
     polish = task.n_rows <= tuning.POLISHED_ROWS
-    few = {}
-    if isinstance(task, Task) and few_carry_most(task.weight):
-        few["max_iter"] = tuning.UNEVEN_STEPS
-    solution = task.solve(structure, share, structure.point, settings.tol, polish, **few)
+    start, tol = structure.point, settings.tol
+    if isinstance(task, Task):
+        steps = task.most_steps(tuning.MOST_STEPS, fold=False)
+        solution = task.solve(structure, share, start, tol, polish, steps)
+    else:
+        solution = task.solve(structure, share, start, tol, polish)
     return chosen, structure, solution
 
 
@@ -306,8 +308,13 @@ def _chosen_terms(
 ) -> tuple[float, Ints, AdditivePoint]:
     """Terms at ``ratio``; with ``max_terms``, at the least larger penalty that respects it."""
 
+    most_steps = tuning.MOST_PASSES
+    if isinstance(task, Task):
+        most_steps = task.most_steps(tuning.MOST_STEPS, fold=True)
+
     def at(share: float) -> tuple[Ints, AdditivePoint]:
-        found = task.solve(structure, share, structure.point, tuning.KEPT_TOL).point
+        given = structure, share, structure.point, tuning.KEPT_TOL
+        found = task.solve(*given, max_iter=most_steps).point
         return support(structure.terms, found), found
 
     if stepped and isinstance(task, Task):

@@ -19,7 +19,7 @@ from laconic._typing import Floats, Ints
 from laconic.additive import tuning
 from laconic.additive.criterion import AdditivePoint
 from laconic.additive.pairs import PairRule, build
-from laconic.additive.solver import few_carry_most
+from laconic.additive.row_newton import few_carry_most
 from laconic.additive.structure import Stage, Structure, Task, adaptive_weights, support
 from laconic.additive.terms import TermSet
 from laconic.core.decisions import expected_costs
@@ -99,8 +99,12 @@ class Selection:
         return list(Parallel(n_jobs=self.n_jobs, prefer="threads")(jobs))
 
     def n_selecting(self, held_out: Sequence[Ints]) -> int:
-        """How many folds select: all, or the first that hold out enough of many rows."""
-        if self.task.few_rows:
+        """How many folds select: all, or the first that hold out enough of many rows.
+
+        Where weights span decades, held-out losses are those of the few rows that carry most, and
+        more folds that select say no more.
+        """
+        if self.task.few_rows and not few_carry_most(self.task.weight):
             return len(held_out)
         up_to = np.cumsum([len(rows) for rows in held_out])
         return int((up_to < tuning.SELECTION_SHARE * len(self.task.y)).sum()) + 1
@@ -288,8 +292,7 @@ class Fold:
 
 def fold_steps(task: Task) -> int:
     """Most Newton steps of a fit on a fold."""
-    uneven = few_carry_most(task.weight)
-    return tuning.UNEVEN_FOLD_STEPS if uneven else tuning.FOLD_STEPS
+    return task.most_steps(tuning.FOLD_STEPS, fold=True)
 
 
 def open_fold(

@@ -5,7 +5,8 @@ penalties as they are: term by term where a group penalty or a monotone cone is 
 moves the smoothing parameters, else over all terms at once by conjugate gradients. A line search on
 the true criterion follows. Terms at zero stay out of the work until their slope exceeds their group
 penalty. The truncated loss is not smooth: its kink is rounded over a width that shrinks until the
-gap of the *true* criterion is small, so the certificate is exact.
+gap of the *true* criterion is small, so the certificate is exact. Few rows whose weights span
+decades have steps of their own (:mod:`laconic.additive.row_newton`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from laconic.additive.criterion import (
     null_point,
     slopes_by_term,
 )
+from laconic.additive.row_newton import RowNewton, few_carry_most
 from laconic.additive.terms import TermSet
 from laconic.core.losses import Solution, WhyStopped
 
@@ -214,19 +216,6 @@ class Preconditioner(NamedTuple):
         return cls(joint, factors, total[:, None] + penalty)
 
 
-def few_carry_most(weight: Floats) -> bool:
-    """Whether some rows weigh so much more than others that these hardly count.
-
-    Judged by weights that no repetition of rows could stand for: a row of weight two and two equal
-    rows take the same steps.
-    """
-    counted = weight[weight > 0.0]
-    if not len(counted):
-        return False
-    light = np.quantile(counted, tuning.LIGHT_SHARE)
-    return bool(counted.max() > tuning.HEAVY_ROW * light)
-
-
 def _joint_curvature(terms: TermSet, model: QuadraticModel, work: Ints, joint: Ints) -> Floats:
     """Z h Z' of the joint coordinates and the intercept for every score, from some of the rows."""
     from laconic.additive._numba_rows import coordinate_rows
@@ -295,6 +284,7 @@ class Descent:
         self.scores = start.scores.copy()
         self.shift = np.zeros(len(problem.group))
         self.uneven = problem.kinked or few_carry_most(problem.weight)
+        self.in_rows = RowNewton(problem) if RowNewton.serves(problem) else None
         self.value = self.state.loss(self.scores) + problem.penalty.value(self.g)
         self.preconditioner: Preconditioner | None = None
         self.theta: Floats | None = None
@@ -402,6 +392,8 @@ class Descent:
     ) -> float:
         held = self.problem.group[work].any() or self.problem.monotone[work].any()
         exact = n_conjugate > tuning.CONJUGATE
+        if self.in_rows is not None and not held:
+            return self._row_step(self.in_rows, work, on_curvature)
         model = self._model(work, exact, n_conjugate <= tuning.CONJUGATE_LOOSELY)
         g, b = self.g.copy(), self.b.copy()
         # parameters that follow the coordinates need every term moved all the way: term by term
@@ -411,10 +403,7 @@ class Descent:
             return self._line_search(work, g - self.g, b - self.b)
         blocks = curvature_blocks(model.rows, model.terms, work, model.curves)
         if on_curvature is not None:
-            diagonal = on_curvature(self.g, blocks)
-            self.problem = replace(self.problem, diagonal=diagonal)
-            self.state.problem = self.problem
-            self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
+            self._moved_penalties(on_curvature(self.g, blocks))
         self._term_by_term(blocks, g, b, model, n_conjugate)
         decrease = self._line_search(work, g - self.g, b - self.b)
         if decrease <= 0.0 and n_conjugate and on_curvature is None:
@@ -423,6 +412,20 @@ class Descent:
             self._term_by_term(blocks, g, b, model, 0)
             decrease = self._line_search(work, g - self.g, b - self.b)
         return decrease
+
+    def _row_step(self, in_rows: RowNewton, work: Ints, on_curvature: OnCurvature | None) -> float:
+        if on_curvature is not None:
+            rows, packed = self.problem.terms.packed
+            blocks = curvature_blocks(rows, packed, work, self.state.curves)
+            self._moved_penalties(on_curvature(self.g, blocks))
+        moved = State(self.g.copy(), self.shift, self.b.copy())
+        in_rows.step(self.problem, self.state, self.scores, work, moved)
+        return self._line_search(work, moved.point - self.g, moved.intercept - self.b)
+
+    def _moved_penalties(self, diagonal: Floats) -> None:
+        self.problem = replace(self.problem, diagonal=diagonal)
+        self.state.problem = self.problem
+        self.value = self.state.loss(self.scores) + self.problem.penalty.value(self.g)
 
     def _model(self, work: Ints, exact: bool, loose: bool) -> QuadraticModel:
         """Rounded kinks curve so much that the mean says nothing: there only zeros are left out."""
@@ -442,7 +445,10 @@ class Descent:
         terms = self.problem.terms
         penalty = self.problem.diagonal + self.shift[terms.owner]
         if self.preconditioner is None:
-            self.preconditioner = Preconditioner.at(terms, model, work, penalty, self.uneven)
+            # a loose fit of few rows tells which terms stay: what is exact has a step of its own
+            guessed = self.in_rows is not None and n_steps <= tuning.CONJUGATE_LOOSELY
+            uneven = self.uneven and not guessed
+            self.preconditioner = Preconditioner.at(terms, model, work, penalty, uneven)
         stop = self.exact_tol if exactly else tuning.STEP_TOL_LOOSELY
         state = State(g, self.shift, b)
         conjugate_steps(model, work, self.preconditioner, penalty, state, n_steps, stop)

@@ -48,7 +48,8 @@ from laconic.additive.criterion import (
     LossState,
     largest_group_penalty,
 )
-from laconic.additive.solver import few_carry_most, solve_additive
+from laconic.additive.row_newton import few_carry_most, few_directions
+from laconic.additive.solver import solve_additive
 from laconic.additive.terms import TermSet
 from laconic.core.losses import Solution, TruncatedLogistic
 
@@ -289,6 +290,15 @@ class Task:
         """Relative gap to which fits are solved that are compared on held-out rows."""
         return tuning.FOLD_TOL_OF_FEW if self.few_rows else tuning.FOLD_TOL
 
+    def most_steps(self, otherwise: int, *, fold: bool) -> int:
+        """Of a fit on all rows or on a fold: ``otherwise`` unless weights span decades."""
+        if not few_carry_most(self.weight):
+            return otherwise
+        kinked = max(self.plan.loss.heights) > 0.0
+        if few_directions(self.n_rows, self.plan.n_classes) and not kinked:
+            return tuning.ROW_FOLD_STEPS if fold else tuning.ROW_STEPS
+        return tuning.UNEVEN_FOLD_STEPS if fold else tuning.UNEVEN_STEPS
+
     def problem(
         self, terms: TermSet, diagonal: Floats, group: Floats | None = None
     ) -> AdditiveProblem:
@@ -362,9 +372,7 @@ class Task:
             self.plain.problem(first.terms, first.diagonal()),
             guess.carried(first.terms),
         )
-        tol, steps = tuning.GUESS_TOL, tuning.GUESS_STEPS
-        if few_carry_most(problem.weight):
-            steps = tuning.UNEVEN_FOLD_STEPS
+        tol, steps = tuning.GUESS_TOL, self.plain.most_steps(tuning.GUESS_STEPS, fold=True)
         point = solve_additive(problem, start, tol=tol, max_iter=steps).point
         return self.evidence_fit(first, point, tuning.GUIDED_STEPS)
 

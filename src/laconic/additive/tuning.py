@@ -147,10 +147,27 @@ MOST_STEPS = 200
 FOLD_STEPS = 100
 """Of a fit on a fold, which certifies nothing: nine were enough on eight sets, 62 with a zone."""
 UNEVEN_STEPS, UNEVEN_FOLD_STEPS = 20, 3
-"""Of fits on all rows and on a fold whose weights span decades (``HEAVY_ROW``): they mostly end
-short anyway, and conjugate steps grow with the steps. 300 rows of noise in twelve classes, weights
-over 24 decades, four columns: one fold took 86 CPU s with 100 steps, the whole fit 70 with 60 and
-6, 33 with 20 and 3, 24 where that also holds for fits from a guess (machine under load)."""
+"""Of fits on all rows and on a fold whose weights span decades (``HEAVY_ROW``) and that steps in
+the space of the rows do not serve: they mostly end short anyway, and conjugate steps grow with the
+steps."""
+ROW_STEPS, ROW_FOLD_STEPS = 100, 4
+"""The same where they serve. 300 rows of noise with weights over 24 decades take 34 to 55 from
+nothing to a gap of 1e-5; a fold begins near its end, and with 8 steps of each a fit of twelve
+classes, half of them of weight 1e12, took 13.7 CPU s for 10.1."""
+ROW_DIRECTIONS = 4_000
+"""Rows times scores, less one of several, up to which steps are taken in the space of the rows: a
+step takes the cube of what is left of them."""
+CURVED_DIRECTION, HOLDING_DIRECTION = 0.3, 1e-4
+"""Directions of rows below this curvature beside the penalties, and below this share of the mean of
+every score, are left out: with 0.001 a fit of twelve classes took as many steps, a quarter
+longer."""
+FAR_WRONG = 1.0
+"""Margin on the wrong side from which a row gets the curvature of a bound [convention]."""
+LEAST_PENALTY, FELT_PENALTY = 1e-12, 1e-3
+"""Share of the largest curvature that every penalty is raised to on the way [rounding], where it is
+more than this share of the least of them; 1e-11 to 1e-14 took as many steps, nothing stalled."""
+ROW_RIDGES = (0.0, 1e-12, 1e-9, 1e-6)
+"""Shares of its diagonal added to a matrix of rows until it has a factor [rounding]."""
 BLURS = (0.3, 0.03, 0.003, 3e-4, 3e-5)
 """Widths over which the kink of a zone is rounded, in turn, until the true gap is small."""
 COMPACTED_ROWS, COMPACTED_SHARE = 1_000, 0.65
