@@ -28,7 +28,7 @@ from laconic.choose.page.elimination import Elimination, Squares
 from laconic.choose.page.parts import Part, parts_of, read_slots, slot_values, with_slots
 from laconic.choose.page.paths import Path, allocated, level_path, shape_path, whole_path
 from laconic.choose.page.settling import Cone, PageProblem, log_probabilities_of, settle
-from laconic.choose.tuning import FIRST_CUT, ONE_BY_ONE, REFIT_RIDGE
+from laconic.choose.tuning import ONE_BY_ONE, REFIT_RIDGE
 from laconic.core.compact import term_size
 from laconic.core.forms import AdditiveScore, LineTerm, probabilities
 from laconic.core.losses import Solution
@@ -91,12 +91,11 @@ class Shortening:
         ``settled``: the last fit has a certificate; one linear system says nearly the same.
         """
         size, target = form_size(self.form), float(most)
-        if size > most and self.elimination is None:
-            self._begin(target)
         while size > most:
-            assert self.elimination is not None
-            intercept, self.parts = self.elimination.to(target)
-            self.intercept[:] = intercept
+            if target > ONE_BY_ONE:
+                self._cut(target)
+            else:
+                self._leave(target)
             self._refit()
             self.form = self._drawn()
             if settled and form_size(self.form) <= most:
@@ -107,17 +106,22 @@ class Shortening:
             target = min(target - 1.0, target * most / max(size, 1.0))
         return self.form
 
-    def _begin(self, most: float) -> None:
-        """A form that is far too long is cut at once; then its entries leave one by one."""
-        entries = sum(part.price * len(part.values) for part in self.parts)
-        first = max(ONE_BY_ONE, FIRST_CUT * most)
-        if entries > first:
-            paths = [self._path(part) for part in self.parts]
-            states = allocated(paths, first)
-            cut = [path.at(state) for path, state in zip(paths, states, strict=True)]
-            self.parts = [part for part in cut if part is not None]
-        self._refit()
-        self.elimination = Elimination([self._squares(k) for k in range(len(self.intercept))])
+    def _cut(self, most: float) -> None:
+        """The cheapest steps of every part by itself: for forms that are far too long."""
+        paths = [self._path(part) for part in self.parts]
+        states = allocated(paths, most)
+        cut = [path.at(state) for path, state in zip(paths, states, strict=True)]
+        self.parts = [part for part in cut if part is not None]
+
+    def _leave(self, most: float) -> None:
+        """Entries leave one by one."""
+        if self.elimination is None:
+            if sum(part.price * len(part.values) for part in self.parts) > ONE_BY_ONE:
+                self._cut(ONE_BY_ONE)
+            self._refit()
+            self.elimination = Elimination([self._squares(k) for k in range(len(self.intercept))])
+        intercept, self.parts = self.elimination.to(most)
+        self.intercept[:] = intercept
 
     def _refit(self) -> None:
         """The entries that are left come as close to the scores of the whole form as they can."""
