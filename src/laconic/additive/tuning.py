@@ -72,8 +72,8 @@ WIDE_SMOOTHING, WIDE_TOL = 10.0, 1e-3
 WIDE_STEPS = 12
 """Newton steps at each of its points, at most. Two classes take 2 to 11; of more, one point may let
 hundreds of columns enter, of which most are dropped again, and took 52 (2,000 rows, 500 columns,
-ten classes). 1,000 rows of 600 columns and five classes, log loss of new rows twice: without a bound
-.8349, 1.0326, with 12 steps .8361, 1.0330, with 6 .8739."""
+ten classes). 1,000 rows of 600 columns and five classes, log loss of new rows twice: without a
+bound .8349, 1.0326, with 12 steps .8361, 1.0330, with 6 .8739."""
 WIDE_SHARES = 0.75 ** np.arange(1, 16)
 """Its group penalties, as shares of the one that empties the model [convention]."""
 GAIN_RIDGE = 1.0
