@@ -174,3 +174,27 @@ def test_building_starts_strong_pairs_at_their_own_parameters(monkeypatch):
     tried = np.log10((structure.smoothness.bend * roughness_units(structure.terms))[strong])
     np.testing.assert_allclose(2 * tried, np.round(2 * tried), atol=1e-9)
     np.testing.assert_array_equal(structure.smoothness.power[strong], tuning.WANDERING)
+
+
+def test_the_screen_of_a_wide_table_ends_where_many_columns_enter_at_once(monkeypatch):
+    draw = np.random.default_rng(0)
+    y = draw.integers(0, 6, 300)
+    centres = draw.normal(size=(6, 5))
+    # every column says a little of the classes, and the first five most
+    X = (centres[y] + draw.normal(size=(300, 5))) @ draw.normal(size=(5, tuning.WIDE + 20))
+    X += draw.normal(size=X.shape)
+    X[:, :5] = centres[y] + 0.3 * draw.normal(size=(300, 5))
+    terms, _ = singles_of(X)
+    task, taken = Task(AdditivePlan(6, TruncatedLogistic()), y, np.ones(300)), []
+
+    def counted(*given, **more):
+        found = solve(*given, **more)
+        taken.append(found.n_iter)
+        return found
+
+    solve = pairs.solve_additive
+    monkeypatch.setattr(pairs, "solve_additive", counted)
+    kept = pairs.wide_screen(task, terms)
+    assert max(taken) == tuning.WIDE_STEPS
+    assert set(range(5)) <= set(kept)
+    assert len(kept) == tuning.WIDE_KEPT

@@ -149,3 +149,18 @@ def test_copies_of_other_weights_are_spread_in_no_order_of_rows():
         ]
 
     assert held(np.arange(40)) == held(draw.permutation(40))
+
+
+def test_compiled_keys_are_those_of_arrays(monkeypatch):
+    draw = np.random.default_rng(4)
+    frame = mixed(60)
+    frame["f"], frame["g"], frame["constant"] = draw.normal(size=60), np.float32(0.1), 3.0
+    frame.loc[::5, "f"] = 0.0
+    frame.loc[1::5, "f"] = -0.0
+    y = draw.integers(0, 2, 60)
+    rows, found = table(frame), []
+    for compiled in (False, True):
+        monkeypatch.setattr(row_keys_module, "_compiled", lambda compiled=compiled: compiled)
+        columns = content_keys(rows, y)
+        found.append(np.concatenate([columns, row_keys(rows, 1), row_keys(rows, 1, columns)]))
+    np.testing.assert_array_equal(*found)

@@ -53,6 +53,16 @@ def test_tuples_are_summed_item_by_item():
     np.testing.assert_array_equal(total, [20.0, 20.0])
 
 
+def test_blocks_of_a_sparse_matrix_are_cut_once():
+    draw = np.random.default_rng(0)
+    X = sparse.csr_matrix(draw.normal(size=(50, 4)) * (draw.random((50, 4)) < 0.3))
+    source = ArraySource(X, block_rows=7)
+    first, second = list(source.blocks()), list(source.blocks())
+    assert all(one.X is other.X for one, other in zip(first, second, strict=True))
+    np.testing.assert_array_equal(np.vstack([b.X.toarray() for b in first]), X.toarray())
+    assert next(iter(source.blocks([0, 2]))).X.shape == (7, 2)
+
+
 def test_blocks_of_a_table_and_of_a_sparse_matrix():
     frame = pd.DataFrame({"a": np.arange(10.0), "b": list("xyxyxyxyxy")})
     table = Schema.learn(frame).table

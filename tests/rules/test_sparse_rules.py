@@ -10,8 +10,13 @@ from sklearn.metrics import log_loss
 
 from laconic import LaconicClassifier, PlainLogisticRegression, SparseRulesClassifier
 from laconic.data.datasets import load
-from laconic.data.tables.columns import Schema
-from laconic.rules.conditions import conditions_of, quantile_cuts, rules_of
+from laconic.data.tables.columns import Schema, Table
+from laconic.rules.conditions import (
+    ColumnConditions,
+    conditions_of,
+    quantile_cuts,
+    rules_of,
+)
 
 
 def mixed(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -70,6 +75,26 @@ def test_rules_on_offer_fit_the_limit() -> None:
         owner = rules.owner
         pairs = rules.second >= 0
         assert (owner[rules.first[pairs]] != owner[rules.second[pairs]]).all()
+
+
+def test_wide_tables_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from laconic.rules import conditions
+
+    asked = []
+
+    def counted(table: Table, j: int, weight: np.ndarray, most: int) -> ColumnConditions:
+        asked.append((j, most))
+        return conditions_of(table, j, weight, most)
+
+    monkeypatch.setattr(conditions, "conditions_of", counted)
+    draw = np.random.default_rng(0)
+    for n_columns, passes in ((40, 3), (120, 8), (310, 1)):
+        table = Schema.learn(draw.normal(size=(60, n_columns))).table
+        asked.clear()
+        rules = rules_of(table, np.ones(60), 300, 8)
+        assert len(asked) == len(set(asked)) <= passes * n_columns
+        assert (rules.second < 0).all()
+        assert len(rules.first) == max(1, 300 // n_columns) * n_columns
 
 
 def test_products_are_agreements() -> None:

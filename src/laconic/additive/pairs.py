@@ -81,7 +81,8 @@ def wide_screen(task: Task, singles: TermSet) -> list[int]:
     point, kept = None, seen[:0]
     for share in tuning.WIDE_SHARES:
         at = replace(problem, group=share * top * ones)
-        point = solve_additive(at, point, tol=tuning.WIDE_TOL).point
+        steps = tuning.WIDE_STEPS
+        point = solve_additive(at, point, tol=tuning.WIDE_TOL, max_iter=steps).point
         norms = problem.penalty.norms(point.coordinates)
         kept = np.flatnonzero(norms > 0)
         if len(kept) > tuning.WIDE_KEPT:

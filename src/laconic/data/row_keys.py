@@ -10,7 +10,8 @@ or times of the rows say what must be kept apart (:func:`pairs_apart`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from hashlib import blake2b
 from numbers import Integral
@@ -177,8 +178,8 @@ def _totals(table: Table, columns: Keys) -> Keys:
 
         return np.asarray(row_sums_of_keys(*_bits(table), columns))
     total = np.zeros(table.n_rows, dtype=np.uint64)
-    for _, cells in _cells(table, columns):
-        total += cells
+    for j, column in enumerate(columns):
+        total += _cell_keys(table, j, column)
     return total
 
 
@@ -195,8 +196,14 @@ def _sums_by_column(table: Table, rows: Keys) -> Keys:
 
         return np.asarray(column_sums_of_keys(*_bits(table), rows))
     total = np.zeros_like(alike)
-    for j, cells in _cells(table, alike):
-        total[j] = np.where(cells == 0, cells, mixed(cells ^ rows)).sum(dtype=np.uint64)
+    for j, column in enumerate(alike):
+        if table.kinds[j] != "categorical" and _compiled():
+            from laconic.data._numba import column_sums_of_keys
+
+            total[j] = column_sums_of_keys(*_bits_of(table.column(j)), rows)[0]
+        else:
+            cells = _cell_keys(table, j, column)
+            total[j] = np.where(cells == 0, cells, mixed(cells ^ rows)).sum(dtype=np.uint64)
     return total
 
 
@@ -211,11 +218,15 @@ def _bits(table: Table) -> tuple[Floats, Keys]:
     return matrix, matrix.view(np.uint64)
 
 
-def _cells(table: Table, columns: Keys) -> Iterator[tuple[int, Keys]]:
-    """Columns and the keys of their cells; zero for the number zero."""
-    for j, column in enumerate(columns):
-        texts = table.categories[j] if table.kinds[j] == "categorical" else None
-        yield j, _cell_keys(table.column(j), column, texts)
+def _compiled() -> bool:
+    """Loading numba takes longer than the keys of one table; a fit has loaded it for others."""
+    return "numba" in sys.modules
+
+
+def _bits_of(values: NDArray[Any]) -> tuple[Floats, Keys]:
+    """The same of one column, as a matrix of one."""
+    cells = np.ascontiguousarray(values, dtype=np.float64)[:, None]
+    return cells, cells.view(np.uint64)
 
 
 def code_keys(codes: NDArray[Any], y: NDArray[Any] | None = None) -> Keys:
@@ -383,11 +394,18 @@ def text_key(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _cell_keys(values: NDArray[Any], column: np.uint64, texts: tuple[str, ...] | None) -> Keys:
-    if texts is None:
-        return number_keys(np.asarray(values, dtype=np.float64), column)
+def _cell_keys(table: Table, j: int, column: np.uint64) -> Keys:
+    """The keys of the cells of a column; zero for the number zero."""
+    values = table.column(j)
+    if table.kinds[j] != "categorical":
+        if not _compiled():
+            return number_keys(np.asarray(values, dtype=np.float64), column)
+        from laconic.data._numba import row_sums_of_keys
+
+        return np.asarray(row_sums_of_keys(*_bits_of(values), np.array([column])))
     # the texts, not their codes: a code depends on the other categories of the training rows;
     # MISSING and UNSEEN, -1 and -2, find the two last entries
+    texts = table.categories[j] or ()
     known = np.array([*map(text_key, texts), 2, 1], dtype=np.uint64)
     return mixed(known[values] ^ column) * np.uint64(column != _NOTHING)
 

@@ -157,7 +157,8 @@ class ArraySource:
     """Rows held in memory, cut in blocks of ``block_rows``.
 
     ``X`` is a 2-D array, a CSR matrix or a :class:`~laconic.data.tables.columns.Table`: all whose
-    rows can be sliced. Slices are views, so a pass copies nothing.
+    rows can be sliced. Slices are views, so a pass copies nothing; those of a CSR matrix are copies
+    that cost as much as a product, and kept from the first pass on.
 
     >>> source = ArraySource(np.arange(6.0).reshape(3, 2), weight=np.array([1.0, 0.0, 2.0]))
     >>> source.sum(lambda block: block.weight @ block.X)
@@ -178,6 +179,7 @@ class ArraySource:
         self.block_rows = block_rows
         self._n_rows = int(X.shape[0])
         self._memos: defaultdict[int, HeldMemo] = defaultdict(HeldMemo)
+        self._cut: dict[int, Any] = {}
 
     @property
     def n_rows(self) -> int:
@@ -186,8 +188,7 @@ class ArraySource:
     def blocks(self, columns: Sequence[int] | None = None) -> Iterator[Block]:
         for index, start in enumerate(range(0, self._n_rows, self.block_rows)):
             stop = min(start + self.block_rows, self._n_rows)
-            # a slice of a CSR matrix is a copy, even of all its rows
-            X = self.X if stop - start == self._n_rows else self.X[start:stop]
+            X = self._rows_between(index, start, stop)
             yield Block(
                 index,
                 start,
@@ -197,6 +198,15 @@ class ArraySource:
                 None if self.weight is None else self.weight[start:stop],
                 self._memos[index],
             )
+
+    def _rows_between(self, index: int, start: int, stop: int) -> Any:
+        if stop - start == self._n_rows:
+            return self.X
+        if getattr(self.X, "format", "") != "csr":
+            return self.X[start:stop]
+        if index not in self._cut:
+            self._cut[index] = self.X[start:stop]
+        return self._cut[index]
 
     def map(self, f: Callable[[Block], Any], columns: Sequence[int] | None = None) -> Iterator[Any]:
         """One result per block, in block order (predictions, per-row state)."""

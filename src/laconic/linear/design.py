@@ -7,7 +7,7 @@ few design columns or none, whatever the number of rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +70,11 @@ class LinearColumn:
     def axis(self) -> CategoryAxis:
         return CategoryAxis(tuple((text,) for text in self.levels))
 
-    def entries(self, table: Table, j: int, standard: bool) -> Entries:
-        """Rows, own design columns and values of the non-zero cells of column ``j``."""
+    def entries(self, table: Table, j: int, standard: bool) -> list[Entries]:
+        """Rows, own design columns and values of the cells of column ``j`` that may be non-zero.
+
+        In each part a row comes once; its design columns grow from part to part.
+        """
         if self.kind == "categorical":
             slot, _ = encode_column(self.axis, table, j)
             place = np.full(self.axis.size, -1)
@@ -82,7 +85,7 @@ class LinearColumn:
                 place[self.axis.missing] = self.width - 1
             own = place[slot]
             rows = np.flatnonzero(own >= 0)
-            return rows, own[rows], np.full(len(rows), self.spread if standard else 1.0)
+            return [(rows, own[rows], np.full(len(rows), self.spread if standard else 1.0))]
         values = table.column(j)
         gone = np.isnan(values)
         out = np.where(gone, self.centre, values)
@@ -91,11 +94,11 @@ class LinearColumn:
             # first, cells of 1 that are 1e-12 apart would lose most of their digits
             out = 2.0 * ((out / 2.0 - self.centre / 2.0) / self.scale)
         every = np.arange(len(out))
+        numbers = every, np.zeros(len(out), dtype=np.int64), out
         if not self.has_missing:
-            return every, np.zeros(len(out), dtype=np.int64), out
+            return [numbers]
         lost = np.flatnonzero(gone)
-        places = np.concatenate([np.zeros(len(out), np.int64), np.ones(len(lost), np.int64)])
-        return np.concatenate([every, lost]), places, np.concatenate([out, np.ones(len(lost))])
+        return [numbers, (lost, np.ones(len(lost), dtype=np.int64), np.ones(len(lost)))]
 
 
 def linear_columns(
@@ -152,23 +155,33 @@ def design(columns: Sequence[LinearColumn], table: Table, *, standard: bool = Tr
     ``standard`` divides numbers by their deviation about their mean; else they stand as they are.
     """
     n_rows, width = table.n_rows, sum(column.width for column in columns)
-    rows, places, values = _stacked(columns, table, standard)
-    matrix = csr_matrix((values, (rows, places)), shape=(n_rows, width))
+    parts, start = [], 0
+    for j, column in enumerate(columns):
+        parts += [(r, own + start, x) for r, own, x in column.entries(table, j, standard)]
+        start += column.width
     # a cell of an array takes 8 bytes, an entry of a CSR matrix 12
-    return matrix.toarray() if 8 * n_rows * width <= 12 * matrix.nnz else matrix
+    if 8 * n_rows * width <= 12 * sum(len(rows) for rows, _, _ in parts):
+        dense = np.zeros((n_rows, width))
+        for rows, places, values in parts:
+            dense[rows, places] = values
+        return dense
+    return _row_by_row(parts, (n_rows, width))
 
 
-def _stacked(columns: Sequence[LinearColumn], table: Table, standard: bool) -> Entries:
-    def parts() -> Iterator[Entries]:
-        start = 0
-        for j, column in enumerate(columns):
-            rows, own, values = column.entries(table, j, standard)
-            yield rows, own + start, values
-            start += column.width
-
-    found = list(parts())
-    rows, places, values = (np.concatenate(part) for part in zip(*found, strict=True))
-    return rows, places, values
+def _row_by_row(parts: Sequence[Entries], shape: tuple[int, int]) -> csr_matrix:
+    """A CSR matrix of parts whose columns grow: no entry has to be sorted or merged."""
+    ends = np.zeros(shape[0] + 1, dtype=np.int64)
+    for rows, _, _ in parts:
+        ends[1:] += np.bincount(rows, minlength=shape[0])
+    np.cumsum(ends, out=ends)
+    free, size = ends[:-1].copy(), int(ends[-1])
+    small = np.int32 if max(size, *shape) < 2**31 else np.int64
+    indices, data = np.empty(size, dtype=small), np.empty(size)
+    for rows, places, values in parts:
+        at = free[rows]
+        indices[at], data[at] = places, values
+        free[rows] += 1
+    return csr_matrix((data, indices, ends.astype(small)), shape=shape)
 
 
 def in_own_units(

@@ -23,6 +23,7 @@ from scipy.special import expit
 from laconic._typing import Floats
 from laconic.data.tables.columns import Table
 from laconic.linear.design import LinearColumn, design
+from laconic.linear.solvers.rows import squares
 from laconic.linear.tuning import (
     EFFECT_STEPS,
     EFFECT_TOL,
@@ -51,7 +52,7 @@ def spread_columns(
         point = solve(X, start)
         p = expit(X @ point[:-1] + point[-1])
         curvature = np.asarray(weight * p * (1.0 - p))
-        held = np.asarray((X.multiply(X) if hasattr(X, "multiply") else X**2).T @ curvature)
+        held = np.asarray(squares(X).T @ curvature)
         start, before = point.copy(), found
         found = _moved(before, moved, start, held)
         steps = [abs(np.log(a.spread / b.spread)) for a, b in zip(found, before, strict=True)]

@@ -6,7 +6,7 @@ categories alone and the others together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,21 @@ from laconic.modl.tuning import ATOMS
 
 
 @dataclass(frozen=True)
+class Ladder(Intervals):
+    """Fine intervals that end at their largest value; ``above`` are the values that follow.
+
+    A tree or a grid uses few of their cuts, and only those are made readable.
+    """
+
+    above: Floats = field(default_factory=lambda: np.empty(0))
+
+    def readable(self, cuts: Ints) -> Floats:
+        """Readable bounds in place of some of its own: the training rows fall as before."""
+        ends = zip(self.bounds[cuts], self.above[cuts], strict=True)
+        return np.array([readable_between(float(a), float(b)) for a, b in ends], dtype=np.float64)
+
+
+@dataclass(frozen=True)
 class Atoms:
     """Fine parts of every column, and the code of every training row.
 
@@ -31,7 +46,7 @@ class Atoms:
     """
 
     columns: tuple[int, ...]
-    ladders: tuple[Side, ...]
+    ladders: tuple[Ladder | Groups, ...]
     codes: NDArray[np.uint8]
     y: Ints
     weight: Floats
@@ -68,10 +83,12 @@ def read_atoms(setting: Setting) -> Atoms:
     assert isinstance(source, ArraySource)
     assert source.y is not None
     assert source.weight is not None
-    found: list[tuple[tuple[int, bytes, str], int, Side, NDArray[Any]]] = []
+    found: list[tuple[tuple[int, bytes, str], int, Ladder | Groups, NDArray[Any]]] = []
     for j, name in enumerate(table.names):
         categorical = table.kinds[j] == "categorical"
-        ladder = _category_atoms(setting, j) if categorical else _numeric_atoms(setting, j)
+        ladder: Ladder | Groups = (
+            _category_atoms(setting, j) if categorical else _numeric_atoms(setting, j)
+        )
         codes = ladder.codes([table.column(j)]).astype(np.uint8)
         size = ladder.n_parts
         counts = class_counts(codes, source.y, source.weight, size, setting.n_classes)
@@ -82,7 +99,7 @@ def read_atoms(setting: Setting) -> Atoms:
     return Atoms(columns, ladders, codes, source.y, source.weight)
 
 
-def _numeric_atoms(setting: Setting, column: int) -> Intervals:
+def _numeric_atoms(setting: Setting, column: int) -> Ladder:
     from laconic.modl._numba import level_cuts
 
     table = numeric_table(setting.source, column, setting.n_classes)
@@ -93,8 +110,8 @@ def _numeric_atoms(setting: Setting, column: int) -> Intervals:
     else:
         cuts = level_cuts(cumulated, float(cumulated[-1]), float(ATOMS))
     values = table.values
-    bounds = [readable_between(float(values[c - 1]), float(values[c])) for c in cuts]
-    return Intervals(np.array(bounds, dtype=np.float64), table.has_missing, (), table.has_missing)
+    missing = table.has_missing
+    return Ladder(values[cuts - 1], missing, (), missing, above=values[cuts])
 
 
 def _category_atoms(setting: Setting, column: int) -> Groups:
@@ -120,7 +137,7 @@ def _category_atoms(setting: Setting, column: int) -> Groups:
     return Groups(categories, part_of, n_atoms, default, bool(own[-1] > 0))
 
 
-def merge_side(side: Side, owner: NDArray[np.int64], n_parts: int) -> Side:
+def merge_side(side: Ladder | Groups, owner: NDArray[np.int64], n_parts: int) -> Side:
     """The atoms of a side merged into its parts."""
     if isinstance(side, Groups):
         part_of = owner[side.part_of].astype(np.int32)
@@ -129,5 +146,5 @@ def merge_side(side: Side, owner: NDArray[np.int64], n_parts: int) -> Side:
         )
     cuts = np.flatnonzero(np.diff(owner))
     alone = side.missing_alone and len(cuts) > 0 and cuts[0] == 0
-    bounds = side.bounds[cuts[cuts >= side.first] - side.first]
+    bounds = side.readable(cuts[cuts >= side.first] - side.first)
     return Intervals(bounds, bool(alone), (), side.missing_seen)

@@ -195,6 +195,8 @@ class GranularPrior(_Prior):
 
     def intervals(self, n_parts: Ints | int, level: int) -> Floats:
         n_cuts = np.asarray(n_parts) - 1
+        if not n_cuts.any():  # asked of every column
+            return np.zeros(n_cuts.shape)
         places = max(1, min(2**level, self.rows) - 1)
         cost = (
             universal_code(level, self.finest)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -87,6 +88,15 @@ def best_intervals(
     )
 
 
+@lru_cache(maxsize=64)
+def _costs_by_parts(prior: PartitionPrior, level: int, most: int) -> Floats:
+    """What the prior charges for 1 ... most intervals: many columns of a table ask for the same."""
+    parts = np.arange(1, most + 1)
+    costs = np.asarray(prior.construction(parts) + prior.intervals(parts, level))
+    costs.flags.writeable = False
+    return costs
+
+
 class _Search:
     """One ordered table: its levels, and the best partition seen."""
 
@@ -151,8 +161,8 @@ class _Search:
         return (n_cuts + 1) ** 2 * self.table.width <= EXACT_WORK
 
     def _prior_costs(self, level: int, n_cuts: int) -> Floats:
-        parts = np.arange(1, self.limits.most_parts(n_cuts + 1) + 1)
-        return self.prior.construction(parts) + self.prior.intervals(parts, level)
+        n_parts = self.limits.most_parts(n_cuts + 1)
+        return _costs_by_parts(self.prior, level, 1 << (n_parts - 1).bit_length())[:n_parts]
 
     def _keep(self, places: Ints, level: int, value: float) -> None:
         # equal descriptions differ by rounding: the one found first stays

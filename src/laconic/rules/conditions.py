@@ -6,7 +6,7 @@ condition c holds and -1 where it does not. They know nothing of the target.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,12 +91,30 @@ def quantile_cuts(x: Floats, weight: Floats, most: int) -> Floats:
     values, place = np.unique(x, return_inverse=True)
     if len(values) < 2:
         return np.empty(0)
-    below = np.cumsum(np.bincount(place, weight))[:-1]
+    below = np.asarray(np.cumsum(np.bincount(place, weight))[:-1], dtype=np.float64)
     middle = values[:-1] * 0.5 + values[1:] * 0.5
     if len(middle) > most:
         aims = np.arange(1, most + 1) / (most + 1) * weight.sum()
-        middle = middle[np.unique([np.abs(below - aim).argmin() for aim in aims])]
+        middle = middle[np.unique(_nearest(below, aims))]
     return np.unique(middle)
+
+
+def _nearest(values: Floats, aims: Floats) -> Ints:
+    """For each aim the first place of the value nearest to it; values do not decrease.
+
+    >>> _nearest(np.array([1.0, 2.0, 2.0, 4.0]), np.array([0.0, 1.5, 2.5, 3.0, 9.0])).tolist()
+    [0, 0, 1, 1, 3]
+    """
+    right = np.minimum(np.searchsorted(values, aims), len(values) - 1)
+    left = np.maximum(right - 1, 0)
+    found = np.where(np.abs(values[left] - aims) <= np.abs(values[right] - aims), left, right)
+    while True:  # several may be equally near
+        before = np.maximum(found - 1, 0)
+        near = np.abs(values[before] - aims) <= np.abs(values[found] - aims)
+        moved = np.where(near, before, found)
+        if (moved == found).all():
+            return found
+        found = moved
 
 
 def _useful(signs: Signs, share: Floats) -> list[int]:
@@ -171,17 +189,31 @@ def rules_of(
     Where one cut by column is too many, products are left out; those of two columns that are
     ``forbidden`` together are never made.
     """
-    n_columns = len(table.names)
+    known: dict[int, tuple[ColumnConditions, ...]] = {}
+
+    def columns_of(cuts: int) -> tuple[ColumnConditions, ...]:
+        if cuts not in known:
+            every = range(len(table.names))
+            known[cuts] = tuple(conditions_of(table, j, weight, cuts) for j in every)
+        return known[cuts]
+
+    # a column that one cut divides has a condition however many cuts it may have
+    live = sum(len(c.names) > 0 for c in columns_of(1))
     for products in (True, False):
-        for cuts in range(most_cuts, 0, -1):
-            columns = [conditions_of(table, j, weight, cuts) for j in range(n_columns)]
-            sizes = np.array([len(c.names) for c in columns], dtype=np.int64)
+        least = live + products * (live * (live - 1) // 2 - len(forbidden))
+        for cuts in range(most_cuts, 0, -1) if least <= most_rules else ():
+            columns = columns_of(cuts)
+            sizes = _sizes(columns)
             single = int(sizes.sum())
             crossed = (single**2 - int((sizes**2).sum())) // 2
             crossed -= sum(int(sizes[a] * sizes[b]) for a, b in forbidden)
             if single + products * crossed <= most_rules:
-                return RuleSet(tuple(columns), *_places(sizes, products, forbidden))
-    return RuleSet(tuple(columns), *_places(sizes, False))
+                return RuleSet(columns, *_places(sizes, products, forbidden))
+    return RuleSet(columns_of(1), *_places(_sizes(columns_of(1)), False))
+
+
+def _sizes(columns: Sequence[ColumnConditions]) -> Ints:
+    return np.array([len(c.names) for c in columns], dtype=np.int64)
 
 
 def _places(

@@ -284,7 +284,12 @@ def dense(X: Any) -> Floats:
 
 def squares(X: Any) -> Any:
     """x^2 of every cell, dense or sparse."""
-    return X * X if isinstance(X, np.ndarray) else X.multiply(X)
+    if isinstance(X, np.ndarray):
+        return X * X
+    if X.format != "csr" or not X.has_canonical_format:
+        return X.multiply(X)
+    # scipy's product merges the places of two matrices, which are the same here
+    return type(X)((X.data * X.data, X.indices, X.indptr), shape=X.shape)
 
 
 def _targets(block: Block) -> Floats:
