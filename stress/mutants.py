@@ -196,6 +196,31 @@ MUTANTS: tuple[Mutant, ...] = (
         ("carried = own if kept[i] else 0.0", "carried = own"),
     ),
     *_of(
+        "choose/page/_numba", "tests/choose/test_elimination.py",
+        ("free += 2.0 * c * by[b] * unit[at[b]] * inverse[i, at[b]]",
+         "free += c * by[b] * unit[at[b]] * inverse[i, at[b]]"),
+        ("cost += left * left / alone", "cost += 0.0"),
+        ("by[1], by[2] = share - 1.0, -share", "by[1], by[2] = -share, share - 1.0"),
+        ("(kind == SHAPE and n == 2 and beside >= 0 and parts[beside, COUNT] > 0)", "False"),
+        ("value[i] -= unit[i] * column[i] * (off / free)", "value[i] -= column[i] * (off / free)"),
+        ("inverse[i, j] -= share * column[j]", "inverse[i, j] -= 0.9 * share * column[j]"),
+        ("joined[own[gone]] = own[gone - 1]", "joined[own[gone]] = own[0]"),
+        ("if cost / spares < best:", "if cost < best:"),
+    ),
+    *_of(
+        "choose/page/elimination", "tests/choose/test_elimination.py",
+        ("now = np.where(now < 0, now, self.joined[now])", "break"),
+    ),
+    *_of(
+        "choose/page/settling", "tests/choose/test_settling.py",
+        ("return max(-float(g @ away + 0.5 * self.ridge @ away**2), 0.0)",
+         "return max(-float(g @ away + self.ridge @ away**2), 0.0)"),
+    ),
+    *_of(
+        "choose/page/shortening", "tests/choose/test_shortening.py",
+        ("if part.sign:", "if False:"),
+    ),
+    *_of(
         "data/row_keys", "src/laconic/data/row_keys.py tests/core/test_folds.py",
         ("[(np.flatnonzero(block < b),", "[(np.flatnonzero(block <= b),"),
         ("if n_groups < n_folds:", "if False:"),
