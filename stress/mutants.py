@@ -213,8 +213,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_of(
         "choose/page/settling", "tests/choose/test_settling.py",
-        ("return max(-float(g @ away + 0.5 * self.ridge @ away**2), 0.0)",
-         "return max(-float(g @ away + self.ridge @ away**2), 0.0)"),
+        ("less = -float(g @ away + 0.5 * self.ridge @ away**2)",
+         "less = -float(g @ away + self.ridge @ away**2)"),
     ),
     *_of(
         "choose/page/shortening", "tests/choose/test_shortening.py",

@@ -70,13 +70,22 @@ def test_a_weight_of_two_is_two_rows(rows):
 def test_columns_keep_their_laws_and_half_of_what_they_do_together(rows):
     X, y = rows
     table, _ = Lesson.of(training(X, y)).rows_for(lines(("x0", "x1", "x2")))
-    mingled = np.column_stack([table.column(j) for j in range(3)])[90:]
+    cells = np.column_stack([table.column(j) for j in range(3)])
+    own, mingled = cells[:90], cells[90:]
     assert set(mingled[:, 0]) <= set(X[:, 0])
     assert abs(mingled[:, 0].mean() - X[:, 0].mean()) < 0.15
     together = np.corrcoef(mingled[:, :2].T)[0, 1]
     # both cells are the row's own a quarter of the time
     assert 0.12 < together < 0.4
-    assert 0.4 < np.mean(mingled[:, 0] == np.tile(X[:, 0], len(mingled) // 90)) < 0.6
+    assert 0.4 < np.mean(mingled[:, 0] == np.tile(own[:, 0], len(mingled) // 90)) < 0.6
+
+
+def test_equal_rows_draw_once():
+    """Of 14 different rows among a thousand, all thousand were copied a hundred times."""
+    X = np.tile(np.arange(14.0)[:, None], (80, 3))
+    table, weight = Lesson.of(training(X, np.arange(len(X)) % 2)).rows_for(lines(("x0", "x1")))
+    assert MINGLED_ROWS <= table.n_rows < MINGLED_ROWS + 14
+    assert set(weight) == {80.0}
 
 
 def test_many_rows_stay_as_they_are():

@@ -75,6 +75,16 @@ def test_the_gap_covers_every_point_of_the_cone(n_scores):
         assert problem.gap(values) >= problem.value(values) - best - 1e-12
 
 
+def test_a_step_beyond_all_squares_is_shortened():
+    """The square of the first step is beyond every double; the pages of table 3899 had one."""
+    X = np.array([[1e-155], [1e-155]])
+    said = log_probabilities_of(np.array([[0.5], [1.5]]))
+    flat = PageProblem((X,), said, np.full(2, 0.5), np.zeros(1), np.full(1, 1e-320))
+    found = settle(flat, np.zeros(1))
+    assert np.isfinite(found.point).all()
+    assert found.value <= flat.value(np.zeros(1))
+
+
 def test_derivatives_are_those_of_the_value():
     problem = _problem(2, 3)
     at = np.random.default_rng(0).normal(size=len(problem.centre))

@@ -127,10 +127,12 @@ class PrincipalMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TableReade
 
     def _signs(self, axes: Floats) -> Floats:
         """The largest entry of an axis is positive; of equal ones, as two columns always have,
-        that of the column with the largest spread and mean, so that rounding decides nothing."""
+        that of the column with the largest spread and mean, so that rounding decides nothing.
+        Columns that hold the same numbers in other rows are told apart by their names."""
         size = np.abs(axes)
         tied = size >= (1.0 - 1e-9) * size.max(axis=1, keepdims=True)
-        by_content = np.lexsort((self.mean_, self.scale_))[::-1]
+        names = getattr(self, "feature_names_in_", np.arange(len(self.mean_)))
+        by_content = np.lexsort((np.asarray(names, dtype=str), self.mean_, self.scale_))[::-1]
         first = by_content[tied[:, by_content].argmax(axis=1)]
         return np.where(axes[np.arange(len(axes)), first] < 0.0, -1.0, 1.0)
 

@@ -60,21 +60,23 @@ class Lesson:
         >>> len(Lesson.of_sample(table, np.ones(4)).rows_for(form)[0])
         1500
         """
-        copies = -(-MINGLED_ROWS // max(len(np.unique(self.keys)), 1))
+        keys, first, place = np.unique(self.keys, return_index=True, return_inverse=True)
+        copies = -(-MINGLED_ROWS // max(len(keys), 1))
         if copies < 2 or not form.columns:
             return self.table, self.weight
+        # equal rows would draw the same cells: one stands for all, with their weight
+        own_rows, weight = self.table[first], np.bincount(place, self.weight)
         names = sorted(form.columns)
-        at = [self.table.place(name) for name in names]
-        order = np.argsort(self.keys, kind="stable")
-        up_to = np.cumsum(self.weight[order])
-        cells = [[np.asarray(self.table.column(j))] for j in at]
+        at = [own_rows.place(name) for name in names]
+        up_to = np.cumsum(weight)
+        cells = [[np.asarray(own_rows.column(j))] for j in at]
         for copy in range(1, copies):
             for j, own in zip(at, cells, strict=True):
-                drawn = salted_draws(self.keys, self.columns[j], copy) / MINGLED_CELLS
+                drawn = salted_draws(keys, self.columns[j], copy) / MINGLED_CELLS
                 other = np.searchsorted(up_to, drawn * up_to[-1], side="right")
-                other = order[np.minimum(other, len(order) - 1)]
+                other = np.minimum(other, len(keys) - 1)
                 own.append(np.where(drawn < 1.0, own[0][other], own[0]))
         kinds = tuple(self.table.kinds[j] for j in at)
         known = tuple(self.table.categories[j] for j in at)
         table = Table(tuple(names), kinds, known, [np.concatenate(own) for own in cells])
-        return table, np.tile(self.weight, copies)
+        return table, np.tile(weight, copies)

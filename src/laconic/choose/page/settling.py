@@ -99,8 +99,10 @@ class PageProblem:
 
     def value(self, values: Floats) -> float:
         """J of the values."""
-        strays = (np.exp(self.said) * (self.said - self._says(values))).sum(axis=1)
-        return float(self.weight @ strays + 0.5 * self.ridge @ (values - self.centre) ** 2)
+        # a step may be so long that nothing of it is a number: a shorter one is
+        with np.errstate(over="ignore", invalid="ignore"):
+            strays = (np.exp(self.said) * (self.said - self._says(values))).sum(axis=1)
+            return float(self.weight @ strays + 0.5 * self.ridge @ (values - self.centre) ** 2)
 
     def gradient(self, values: Floats) -> Floats:
         """Slope of J."""
@@ -132,8 +134,10 @@ class PageProblem:
     def gap(self, values: Floats) -> float:
         """J of the values less its minimum is no larger."""
         g = self.gradient(values)
-        away = self.allowed(values - g / self.ridge) - values
-        return max(-float(g @ away + 0.5 * self.ridge @ away**2), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            away = self.allowed(values - g / self.ridge) - values
+            less = -float(g @ away + 0.5 * self.ridge @ away**2)
+        return max(less, 0.0) if np.isfinite(less) else np.inf
 
 
 def settle(problem: PageProblem, start: Floats) -> Solution:
@@ -157,7 +161,9 @@ def settle(problem: PageProblem, start: Floats) -> Solution:
         towards = _step(problem, values)
         fall, length = float(problem.gradient(values) @ towards), 1.0
         after = problem.value(values + towards)
-        while not after <= now + 1e-4 * length * fall and length > 1e-10:
+        # a certified page is not worth more than a few tries: what is left to gain is rounding
+        least = 1e-2 if gap <= asked else 1e-10
+        while not after <= now + 1e-4 * length * fall and length > least:
             length /= 2.0
             after = problem.value(values + length * towards)
         # rounding must not leave the cone

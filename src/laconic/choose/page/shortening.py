@@ -66,6 +66,7 @@ class Shortening:
         self.rows, self.total = weight, float(weight.sum())
         self.certificate: Solution | None = None
         self.elimination: Elimination | None = None
+        self.designs: list[Design] = []
         readings = [read_slots(term, table) for term in form.terms]
         self.starts = np.cumsum([0, *(own.shape[1] for own in readings)])
         self.intercept = np.array(form.intercept)
@@ -94,9 +95,9 @@ class Shortening:
         while size > most:
             if target > ONE_BY_ONE:
                 self._cut(target)
+                self._refit()
             else:
                 self._leave(target)
-            self._refit()
             self.form = self._drawn()
             if settled and form_size(self.form) <= most:
                 self.certificate = self.settle()
@@ -114,25 +115,37 @@ class Shortening:
         self.parts = [part for part in cut if part is not None]
 
     def _leave(self, most: float) -> None:
-        """Entries leave one by one."""
+        """Entries leave one by one; those that stay have taken over."""
         if self.elimination is None:
             if sum(part.price * len(part.values) for part in self.parts) > ONE_BY_ONE:
                 self._cut(ONE_BY_ONE)
-            self._refit()
-            self.elimination = Elimination([self._squares(k) for k in range(len(self.intercept))])
+            curvatures = self._refit()
+            self.elimination = Elimination(
+                [
+                    Squares(design.parts, self._values(k), H)
+                    for k, (design, H) in enumerate(zip(self.designs, curvatures, strict=True))
+                ]
+            )
         intercept, self.parts = self.elimination.to(most)
         self.intercept[:] = intercept
+        self.designs = []
+        if not all(part.keeps_direction for part in self.parts):
+            self._refit()
 
-    def _refit(self) -> None:
-        """The entries that are left come as close to the scores of the whole form as they can."""
+    def _refit(self) -> list[Floats]:
+        """The entries that are left come as close to the scores of the whole form as they can.
+
+        Returns the curvature of each score.
+        """
         self.designs = [self._design(k) for k in range(len(self.intercept))]
-        for k, design in enumerate(self.designs):
-            self._take(k, self._refitted(k, design))
+        curvatures = [self._curvature(k, design) for k, design in enumerate(self.designs)]
+        for k, (design, H) in enumerate(zip(self.designs, curvatures, strict=True)):
+            self._take(k, self._refitted(k, design, H))
+        return curvatures
 
-    def _squares(self, k: int) -> Squares:
-        design = self.designs[k]
-        values = np.concatenate([[self.intercept[k]], *(part.values for part in design.parts)])
-        return Squares(design.parts, values, self._curvature(k, design))
+    def _values(self, k: int) -> Floats:
+        own = [part.values for part in self.parts if part.score == k]
+        return np.concatenate([[self.intercept[k]], *own])
 
     def _mass(self, part: Part) -> Floats:
         """Mass of the entries of a part."""
@@ -169,7 +182,7 @@ class Shortening:
             data = np.concatenate([d for _, _, d in blocks])
             shape = (self.reading.shape[1], int(ends[-1]) - 1)
             X[:, 1:] = (self.reading @ sparse.csr_matrix((data, (rows, columns)), shape)).toarray()
-        centre = np.concatenate([[self.intercept[k]], *(part.values for part in own)])
+        centre = self._values(k)
         curves = np.einsum("ij,ij,i->j", X, X, self.weight[:, k])
         lines = np.repeat([False, *(part.kind == "line" for part in own)], np.diff([0, *ends]))
         # the curvature of a slope has the unit of its cells: it is no measure for other entries
@@ -177,16 +190,16 @@ class Shortening:
         return Design(X, own, ends, centre, REFIT_RIDGE * (curves + usual) + 1e-300)
 
     def _curvature(self, k: int, design: Design) -> Floats:
-        H = np.asarray(design.X.T @ (design.X * self.weight[:, k][:, None]))
+        rows = design.X * np.sqrt(self.weight[:, k])[:, None]
+        H = np.asarray(rows.T @ rows)
         H[np.diag_indices_from(H)] += design.ridge
         return H
 
-    def _refitted(self, k: int, design: Design) -> Floats:
+    def _refitted(self, k: int, design: Design, H: Floats) -> Floats:
         """Entries that come closest to score k of the whole form.
 
         A little ridge around the values as they are keeps those that no row tells apart.
         """
-        H = self._curvature(k, design)
         unit = 1.0 / np.sqrt(H.diagonal())
         off = self.scores[:, k] - design.X @ design.centre
         right = design.X.T @ (self.weight[:, k] * off)
@@ -204,6 +217,7 @@ class Shortening:
 
     def settle(self) -> Solution:
         """Fit the entries to the long sum's probabilities, with a certificate."""
+        self.designs = self.designs or [self._design(k) for k in range(len(self.intercept))]
         sizes = np.cumsum([0, *(len(design.centre) for design in self.designs)])
         cones = [
             replace(cone, start=cone.start + at, end=cone.end + at)
@@ -219,10 +233,7 @@ class Shortening:
             np.concatenate([design.ridge / total for design in self.designs]),
             tuple(cones),
         )
-        start = [
-            np.concatenate([[self.intercept[k]], *(part.values for part in design.parts)])
-            for k, design in enumerate(self.designs)
-        ]
+        start = [self._values(k) for k in range(len(self.designs))]
         found = settle(problem, np.concatenate(start))
         for k, (a, b) in enumerate(pairwise(sizes)):
             self._take(k, found.point[a:b])

@@ -298,7 +298,8 @@ class _Newton:
         shrink = balanced_flow(total) if self.fit_intercept else np.ones_like(total)
         moved = P * shrink[self.y]
         moved[rows, self.y] = 0.0
-        moved[rows, self.y] = 1.0 - moved.sum(axis=1)
+        # shares of a row that is surely wrong may add up to more than one, by rounding
+        moved[rows, self.y] = np.maximum(1.0 - moved.sum(axis=1), 0.0)
         # moved[i] is P' of the row: the own class takes what the others lose
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(P > 0, moved / P, 1.0)

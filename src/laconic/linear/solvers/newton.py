@@ -158,10 +158,12 @@ class MemoryNewton(KinkNewton[RowPlace, RowsAhead]):
         only the Fenchel-Young sum is left, of the fourth order in dz.
         """
         dz, index = ahead.dz, hinges.rows.index
-        fourth = dz * dz
-        fourth *= fourth
+        with np.errstate(over="ignore", invalid="ignore"):  # cells of 1e75
+            fourth = dz * dz
+            fourth *= fourth
+            order = float(place.state.curvature @ fourth)
         # the sum to be computed is of this order: not worth a try where it cannot pass
-        if float(place.state.curvature @ fourth) > 64 * tol * new.value:
+        if not order <= 64 * tol * new.value:
             return
         slope = place.state.slope + place.state.curvature * dz
         _, _, natural = self._hinge_terms(place, hinges)
