@@ -242,8 +242,8 @@ def _refuse_gainful_errors(matrix: Floats, labels: list[Any]) -> None:
         where = f" in row {row[0] + 1}" if row else ""
         raise ValueError(
             f"costs: deciding {labels[d]!r} when the class is {labels[k]!r} costs "
-            f"{matrix[(*row, k, d)]:g}{where}, a gain larger than that of deciding right; give what "
-            "an error costs as a number >= 0."
+            f"{matrix[(*row, k, d)]:g}{where}, a gain larger than that of deciding right; give "
+            "what an error costs as a number >= 0."
         )
 
 
