@@ -378,3 +378,80 @@ def test_what_was_watched_is_told_as_a_reader_reads_it(model):
         "> 2020-02-01",
         "> 2020-03-01",
     ]
+
+
+SEEN = "seen: days since 2020-01-01"
+
+
+@pytest.fixture(scope="module")
+def dated():
+    """Rows of four years and a model that reads the day of each."""
+    rng = np.random.default_rng(0)
+    X, y = drawn(rng, 4000, 0.15)
+    X[SEEN] = rng.uniform(0, 1460, 4000)
+    train, rest = np.arange(2000), np.arange(2000, 4000)
+    fitted = DecisionClassifier(PlainLogisticRegression(), COSTS).fit(at(X, train), y[train])
+    return fitted, reference_of(fitted, at(X, rest), y[rest])
+
+
+def at(X, rows):
+    return {name: cells[rows] for name, cells in X.items()}
+
+
+def test_days_that_pass_are_told_and_are_no_alarm(dated):
+    """The rows of the month after, of the same world otherwise: false alarms stay rare."""
+    fitted, reference = dated
+    alarms = 0
+    for r in range(40):
+        rng = np.random.default_rng(r)
+        X, _ = drawn(rng, 500, 0.15)
+        X[SEEN] = rng.uniform(1461, 1491, 500)
+        found = watch(fitted, X, reference=reference, seed=r)
+        assert [one.name for one in found.days] == [SEEN]
+        assert found.to_dict()["days"][0]["column"] == SEEN
+        alarms += found.alarm
+    assert alarms <= 5
+    said = next(line for line in sentences(found) if "'seen'" in line)
+    assert "By itself this is no alarm" in said
+    assert "« seen » contient d'autres dates" in " ".join(sentences(found, "fr"))
+
+
+def test_days_that_go_missing_and_other_columns_still_alarm(dated):
+    fitted, reference = dated
+    rng = np.random.default_rng(1)
+    X, _ = drawn(rng, 500, 0.15)
+    X[SEEN] = np.where(rng.random(500) < 0.5, np.nan, rng.uniform(1461, 1491, 500))
+    found = watch(fitted, X, reference=reference)
+    assert [(one.name, one.largest) for one in found.moved] == [(SEEN, "missing")]
+    assert "la part de cellules vides était de 0,0\u202f%" in " ".join(sentences(found, "fr"))
+    X, _ = drawn(rng, 500, 0.15, "unit")
+    X[SEEN] = rng.uniform(1461, 1491, 500)
+    found = watch(fitted, X, reference=reference)
+    assert found.alarm
+    assert "x" in [one.name for one in found.moved]
+
+
+def test_every_sentence_of_watching_is_french_too(model):
+    """The same numbers in the same places, with commas for points."""
+    import re
+
+    rng = np.random.default_rng(5)
+    rows = {
+        "calm": drawn(rng, 1500, 0.15), "mix": drawn(rng, 1500, 0.5),
+        "moved": drawn(rng, 1500, 0.15, "unit"),
+    }  # fmt: skip
+    rows["moved"][0]["word"][:2] = "never"
+    reference = drawn(rng, 1500, 0.15)
+    for X, y in rows.values():
+        y = y.astype(object)
+        y[:100] = None
+        found = watch(model, X, y, reference=reference)
+        both = list(zip(sentences(found), sentences(found, "fr"), strict=True))
+        for english, french in both:
+            assert english != french
+            numbers = re.findall(r"\d[\d.,]*\d|\d", english)
+            assert sorted(re.findall(r"\d(?:[\d,\u202f]*\d)?", french)) == sorted(
+                one.replace(",", "\u202f").replace(".", ",") for one in numbers
+            )
+            for word in (" the ", " of ", " is ", " was ", "%,", "Alarm", "Share"):
+                assert word not in french.replace("\u202f%,", "")
