@@ -126,7 +126,7 @@ def test_loss_is_what_other_code_measures():
 
 
 def test_a_column_stands_in_one_table_and_only_with_points():
-    """A line and a curve of one column, groups of texts of two models, a column that rounds to 0."""
+    """A line and a curve of one column, groups of texts of two models, a column of 0 points."""
     knots = KnotAxis(np.array([-1.0, 0.0, 2.0]), np.array([0.5]))
     cooks, smiths = CategoryAxis((("cook",), ("smith", "joiner"))), CategoryAxis((("joiner",),))
     terms = (

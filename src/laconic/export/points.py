@@ -121,7 +121,8 @@ def joined(variables: Sequence[Points]) -> tuple[Points, ...]:
 
 def _sum(one: Points, other: Points) -> Points:
     a, b = one.term, other.term
-    assert isinstance(a, SlotTerm) and isinstance(b, SlotTerm)
+    assert isinstance(a, SlotTerm)
+    assert isinstance(b, SlotTerm)
     axis, slots = _common_axis(a.axes[0], b.axes[0])
     values = a.values[slots[:, 0]] + b.values[slots[:, 1]]
     if isinstance(axis, IntervalAxis):
@@ -142,7 +143,8 @@ def _common_axis(a: Axis, b: Axis) -> tuple[Axis, Ints]:
             groups.setdefault((own.get(text, a.other), its.get(text, b.other)), []).append(text)
         slots = [*groups, (a.other, b.other), ends]
         return CategoryAxis(tuple(map(tuple, groups.values()))), np.array(slots)
-    assert isinstance(a, IntervalAxis) and isinstance(b, IntervalAxis)
+    assert isinstance(a, IntervalAxis)
+    assert isinstance(b, IntervalAxis)
     bounds = np.union1d(a.bounds, b.bounds)
     specials = np.union1d(a.specials, b.specials)
     columns = [
