@@ -24,7 +24,7 @@ from scipy.stats import f as fisher
 from scipy.stats import nbinom
 
 from laconic._typing import Floats, Ints, Mask
-from laconic.data.tables.spoken import is_days
+from laconic.data.tables.spoken import moves_with_time
 from laconic.decide.reference import ColumnReference
 from laconic.watching.mix import MixEstimate
 from laconic.watching.tuning import LEAST_EXPECTED, ROUNDS
@@ -50,8 +50,8 @@ def moved_columns(
 ) -> tuple[MovedColumn, ...]:
     """Columns that moved, with doubt ``doubt`` for all of them together.
 
-    Days move because time passes: of a column of days this asks alone whether it is filled as it
-    was.
+    Days and months move because time passes: of such a column this asks alone whether it is filled
+    as it was.
     """
     asked = [_filled(*pair) for pair in zip(columns, seen, strict=True)]
     return _moved([one for one, _ in asked], [own for _, own in asked], mix, doubt)
@@ -60,14 +60,14 @@ def moved_columns(
 def moved_days(
     columns: Sequence[ColumnReference], seen: Sequence[Floats], mix: MixEstimate, doubt: float
 ) -> tuple[MovedColumn, ...]:
-    """Columns of days that hold other days, with doubt ``doubt`` for all of them together."""
-    days = [pair for pair in zip(columns, seen, strict=True) if is_days(pair[0].name)]
+    """Columns of days or months that hold others, with doubt ``doubt`` for all of them together."""
+    days = [pair for pair in zip(columns, seen, strict=True) if moves_with_time(pair[0].name)]
     return _moved([one for one, _ in days], [own for _, own in days], mix, doubt)
 
 
 def _filled(one: ColumnReference, seen: Floats) -> tuple[ColumnReference, Floats]:
-    """A column of days as filled or missing; any other as it is."""
-    if not is_days(one.name):
+    """A column of days or months as filled or missing; any other as it is."""
+    if not moves_with_time(one.name):
         return one, seen
 
     def joined(counts: Floats) -> Floats:

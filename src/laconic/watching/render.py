@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from laconic._typing import Floats
+from laconic.data.tables.spoken import is_days
 from laconic.reporting.render import page_style
 from laconic.watching.watch import Watched
 from laconic.watching.words import Said
@@ -15,7 +16,9 @@ def sentences(found: Watched, language: str = "en") -> list[str]:
     said = Said(language)
     lines = [_verdict(found, said), *_mix(found, said), *_cost(found, said)]
     lines += [said.moved("moved", one) for one in found.moved]
-    lines += [said.moved("days", one) for one in found.days]
+    for one in found.days:
+        key = "days" if is_days(one.name) else "months"
+        lines.append(said.moved(f"{key}_in_alarm" if found.alarm else key, one))
     for name, count in found.unseen.items():
         key, share = "unseen_cell" if count == 1 else "unseen", said.share(count / found.n_rows)
         lines.append(said.say(key, name=said.name(name), count=said.whole(count), share=share))

@@ -54,7 +54,7 @@ class Watched:
     unseen: dict[str, int] = field(default_factory=dict)
     labelled: dict[str, Any] | None = None
     days: tuple[MovedColumn, ...] = ()
-    """Columns of days that moved, as they do when time passes: told, and no alarm by itself."""
+    """Columns of days or months that moved, as they do when time passes: no alarm by themselves."""
 
     @property
     def mix_explains(self) -> bool:

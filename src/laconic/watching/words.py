@@ -42,7 +42,7 @@ _WORDS: dict[str, tuple[str, str]] = {
         "Pas d'alerte : sur {these}, seule la répartition des classes a pu changer.",
     ),
     "calm_days": (
-        "No alarm: on {these} nothing but the class mix may have moved, and the days, as time passes.",
+        "No alarm: on {these} nothing but the class mix may have moved, and the dates, as time passes.",
         "Pas d'alerte : sur {these}, seules ont pu changer la répartition des classes et, le temps passant, les dates.",
     ),
     "if_so": (
@@ -88,6 +88,18 @@ _WORDS: dict[str, tuple[str, str]] = {
     "days": (
         "{name} holds other days than at the fit, as it does when time passes: {bin} was {before}, is {now} ({chance}). By itself this is no alarm; what the model says of days that it has not seen is extrapolation.",
         "{name} contient d'autres dates qu'à l'apprentissage, puisque le temps passe : la part de {bin} était de {before}, elle est de {now} ({chance}). À soi seul, ce n'est pas une alerte ; ce que le modèle dit de dates qu'il n'a pas vues est une extrapolation.",
+    ),
+    "days_in_alarm": (
+        "{name} holds other days than at the fit, as it does when time passes: {bin} was {before}, is {now} ({chance}). What the model says of days that it has not seen is extrapolation, and the alarm may come from it.",
+        "{name} contient d'autres dates qu'à l'apprentissage, puisque le temps passe : la part de {bin} était de {before}, elle est de {now} ({chance}). Ce que le modèle dit de dates qu'il n'a pas vues est une extrapolation, et l'alerte peut en venir.",
+    ),
+    "months": (
+        "{name} holds other months than at the fit, as it does when time passes: {bin} was {before}, is {now} ({chance}). By itself this is no alarm.",
+        "{name} contient d'autres mois qu'à l'apprentissage, puisque le temps passe : la part de {bin} était de {before}, elle est de {now} ({chance}). À soi seul, ce n'est pas une alerte.",
+    ),
+    "months_in_alarm": (
+        "{name} holds other months than at the fit, as it does when time passes: {bin} was {before}, is {now} ({chance}). The model reads it, so that the alarm may come from it.",
+        "{name} contient d'autres mois qu'à l'apprentissage, puisque le temps passe : la part de {bin} était de {before}, elle est de {now} ({chance}). L'alerte peut en venir, puisque le modèle lit cette colonne.",
     ),
     "unseen_cell": (
         "{name} has 1 cell ({share}) with a text never seen before.",
@@ -141,8 +153,8 @@ class Said:
         largest = level_name(one.largest, one.name, self.language)
         if one.named_by == "number":
             largest = self._local(largest)
-        elif one.named_by == "word" and self.language == "fr":
-            largest = _BINS[largest]
+        if self.language == "fr":
+            largest = _BINS[largest] if one.named_by == "word" else f"« {largest} »"
         return self.say(
             key, name=self.name(named), bin=largest, before=self.share(one.before),
             now=self.share(one.now), chance=self.chance(one.p_value),

@@ -187,6 +187,15 @@ def is_days(name: str) -> bool:
     return name.endswith(f": {_DAYS}")
 
 
+def moves_with_time(name: str) -> bool:
+    """Whether a column was made of dates and holds their days or months: later rows have others.
+
+    >>> moves_with_time("signed up: month"), moves_with_time("signed up: weekday")
+    (True, False)
+    """
+    return is_days(name) or name.endswith(": month")
+
+
 def short_name(name: str) -> str:
     """A column as the table calls it, where it holds the days of its dates.
 
