@@ -243,7 +243,7 @@ def _refuse_gainful_errors(matrix: Floats, labels: list[Any]) -> None:
         raise ValueError(
             f"costs: deciding {labels[d]!r} when the class is {labels[k]!r} costs "
             f"{matrix[(*row, k, d)]:g}{where}, a gain larger than that of deciding right; give "
-            "what an error costs as a number >= 0."
+            "an error a cost that is not negative."
         )
 
 
