@@ -266,3 +266,41 @@ def test_triage_of_three_classes_by_a_matrix(tmp_path, capsys, draw):
 
 def _reading(folder: Path) -> list[dict]:
     return json.loads((folder / "model.json").read_text(encoding="utf-8"))["reading"]["columns"]
+
+
+def test_compare_asks_what_fit_asks(tmp_path, capsys, draw):
+    """Weights, costs of rows, signs and pairs change what is compared as they change a fit."""
+    n = 500
+    amount, age, sex = np.exp(draw.normal(4, 1, n)), draw.uniform(20, 70, n), draw.random(n) < 0.5
+    fraud = chances(age / 20 - 3.5 + 0.3 * np.log(amount) * sex, draw)
+    data = write(
+        tmp_path / "payments.csv",
+        {
+            "amount": np.round(amount, 2), "age": np.round(age, 1),
+            "sex": np.where(sex, "f", "m"), "times": draw.integers(1, 4, n),
+            "fraud": np.where(fraud, "yes", "no"),
+        },
+    )  # fmt: skip
+    words = [data, "--target", "fraud", "--positive", "yes", "--cost", "fp=5"]
+    words += ["--only", "additive,logistic,bayes"]
+
+    def compared(*more: object) -> dict:
+        run("compare", *words, "--json", *more)
+        return json.loads(capsys.readouterr().out)
+
+    plain = compared()
+    assert compared("--weight", "times")["log_loss"] != plain["log_loss"]
+    by_amount = compared("--cost-column", "fn=amount")["cost"]
+    assert min(cost for cost in by_amount if cost is not None) > max(
+        cost for cost in plain["cost"] if cost is not None
+    )
+    kept = compared("--monotone", "age=+")
+    notes = dict(zip(kept["candidate"], kept["note"], strict=True))
+    assert "monotone" in notes["bayes"]
+    assert compared("--forbid", "age:sex")["candidate"]
+    run("compare", *words, "--forbid", "age:sox", fails=True)
+    assert "sox" in capsys.readouterr().err
+    run("compare", *words, "--language", "fr", "--weight", "times")
+    assert "candidat " in capsys.readouterr().out
+    run("compare", *words, "--scan", "--cost-column", "fn=amount", fails=True)
+    assert "--cost-column is for a table that is read into memory" in capsys.readouterr().err

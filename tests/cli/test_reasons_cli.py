@@ -99,3 +99,35 @@ def test_the_scorecard_of_a_lender(saved, capsys):
               "--target", "fraud", "--base-score", 600, "--base-odds", 50)  # fmt: skip
     assert "A total of 600 is odds of 50 to 1 for 0." in out
     assert "rate of 1" in out
+
+
+@pytest.mark.parametrize("candidate", ["logistic", "bayes", "additive-single"])
+def test_a_word_of_a_text_is_there_or_not_as_on_the_page(tmp_path, capsys, candidate):
+    """Visits with remarks: whether "worse" stands in them is yes or no, not 1 or 0."""
+    draw = np.random.default_rng(0)
+    worse = draw.random(500) < 0.4
+    remarks = [
+        f"{'worse ' if own else ''}at home with the nurse on round {i}"
+        for i, own in enumerate(worse)
+    ]
+    ill = draw.logistic(size=500) + 3.0 * worse - 1.5 > 0
+    frame = pd.DataFrame({"remarks": remarks, "visits": draw.integers(0, 2, 500)})
+    frame.loc[0, "remarks"] = None
+    frame.assign(ill=np.where(ill, "ill", "well")).to_csv(tmp_path / "rows.csv", index=False)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    run(capsys, "fit", tmp_path / "rows.csv", "--target", "ill", "--positive", "ill",
+        "--only", candidate, "--out", tmp_path / "m")  # fmt: skip
+    model = tmp_path / "m" / "model.json"
+    for language, yes, no, gone in (
+        ("en", "yes", "no", "missing"),
+        ("fr", "oui", "non", "manquant"),
+    ):
+        said = run(capsys, "explain", model, tmp_path / "new.csv", "--words", "--reasons", 3,
+                   "--language", language)  # fmt: skip
+        told = re.findall(r"remarks: worse (\S+) ", said)
+        assert {yes, no} <= set(told) <= {yes, no, gone}
+        first = 1 + worse[1:].argmax()
+        assert f"remarks: worse {yes} " in str(list(csv.DictReader(io.StringIO(said)))[first])
+    said = run(capsys, "predict", model, tmp_path / "new.csv", "--reasons", 3)
+    assert re.search("remarks: worse no ", said)
+    assert not re.search("remarks: [a-z]+ [01] ", said)

@@ -63,6 +63,26 @@ def test_shorthand_places_each_number():
     np.testing.assert_array_equal(cost_matrix(costs, ["neg", "pos"], **named), [[-4, 3], [2, -1]])
 
 
+@pytest.mark.parametrize(
+    ("costs", "said"),
+    [
+        ({"fp": 1, "fn": -10}, "deciding 'ok' when the class is 'bad' costs -10,"),
+        ({"bad": {"ok": 5}, "ok": {"bad": -1}}, "deciding 'bad' when the class is 'ok' costs -1,"),
+        ([[0, -2], [1, 0]], "deciding 'ok' when the class is 'bad' costs -2,"),
+        ({"fp": [1, 1], "fn": [3, -3]}, "when the class is 'bad' costs -3 in row 2,"),
+    ],
+    ids=["shorthand", "names", "matrix", "rows"],
+)
+def test_an_error_that_gains_is_refused_by_name(costs, said):
+    with pytest.raises(ValueError, match=said):
+        cost_matrix(costs, ["bad", "ok"], n_rows=2, positive="bad")
+
+
+def test_gains_are_kept_where_the_right_decision_gains_as_much():
+    gains = [[-5.0, -1.0], [0.0, -3.0]]
+    np.testing.assert_array_equal(cost_matrix(gains, ["bad", "ok"]), gains)
+
+
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame])
 def test_per_row_shorthand(kind):
     costs = kind({"fp": [1.0, 2.0, 3.0], "fn": [10.0, 20.0, 30.0]})

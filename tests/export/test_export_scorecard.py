@@ -17,8 +17,8 @@ from laconic import (
     WeightedNaiveBayes,
     expected_cost,
 )
-from laconic.core.forms import AdditiveScore, LineTerm, SlotTerm
-from laconic.data.tables.axes import KnotAxis
+from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
+from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
 from laconic.data.tables.columns import Schema
 from laconic.export.card import model_card
 from laconic.export.parts import NotExportableError
@@ -123,6 +123,69 @@ def test_loss_is_what_other_code_measures():
     assert card.to_csv().splitlines()[0] == heads
     assert "What rounding costs" in card.to_markdown()
     assert len(card.frame()) == len(card.to_csv().splitlines()) - 1
+
+
+def test_a_column_stands_in_one_table_and_only_with_points():
+    """A line and a curve of one column, groups of texts of two models, a column of 0 points."""
+    knots = KnotAxis(np.array([-1.0, 0.0, 2.0]), np.array([0.5]))
+    cooks, smiths = CategoryAxis((("cook",), ("smith", "joiner"))), CategoryAxis((("joiner",),))
+    terms = (
+        LineTerm("x", np.array([0.7]), 0.0, np.array([0.2])),
+        SlotTerm(("x",), (knots,), np.array([[0.0], [1.1], [-0.6], [2.0], [-0.4]])),
+        SlotTerm(("job",), (cooks,), np.array([[0.3], [-0.5], [0.1], [0.9]])),
+        SlotTerm(("job",), (smiths,), np.array([[1.3], [0.0], [-0.7]])),
+        LineTerm("z", np.array([0.001]), 0.0, np.array([0.0])),
+    )
+    jobs = ("baker", "cook", "joiner", "smith")
+    schema = Schema(("x", "job", "z"), ("numeric", "categorical", "numeric"), (None, jobs, None),
+                    named=True)  # fmt: skip
+    draw = np.random.default_rng(0)
+    special = np.array([0.5, np.nan, -1.0, 2.0])
+    X = {
+        "x": np.where(draw.random(900) < 0.2, draw.choice(special, 900), draw.normal(size=900)),
+        "job": draw.choice(np.array([*jobs, "unseen", None], dtype=object), 900),
+        "z": draw.random(900),
+    }
+    own = AdditiveScore(("a", "b"), np.zeros(1), terms)
+    model = DecisionClassifier(
+        cases.FormModel(schema, own), {"fp": 1, "fn": 2}, positive="b", prefit=True
+    ).fit(None, None)
+    card = to_scorecard(model, X, np.where(X["x"] > 0, "b", "a"))
+    assert [one.columns for one in card.tables] == [("x",), ("job",), ("z",)]
+    rows = card.to_dict()["parts"]
+    names = [row["variable"] for row in rows]
+    assert list(dict.fromkeys(names)) == ["(every row)", "x", "job"]
+    assert len({(row["variable"], row["part"]) for row in rows}) == len(rows)
+    assert card.without_points == ("z",)
+    assert "One more column is read; all its parts round to 0 points." in card.to_markdown()
+    table = card.parts.schema.apply(X)
+    total = np.full(900, card.base[0])
+    for one in card.tables:
+        values = np.array([points for _, (points,) in one.parts()])
+        total += values[one.places(table)]
+    np.testing.assert_array_equal(total, card.points(X))
+    assert sum(row["rows"] for row in rows if row["variable"] == "x") == 900
+    bounds = card.tables[0].term.axes[0].bounds
+    points = card.tables[0].term.values[: len(bounds) + 1, 0]
+    assert (np.diff(points) != 0).all()
+
+
+def test_a_tree_beside_a_table_says_that_both_add_up():
+    cuts = IntervalAxis(np.array([0.0]))
+    tree = RulesTerm(
+        ("x",), (cuts,), (np.array([1, 2, 0]),), np.array([0, -1, -1]), np.array([1, 0, 0]),
+        np.array([1, 0, 0]), np.array([2, 0, 0]), np.array([[0.0], [1.0], [2.0]]),
+    )  # fmt: skip
+    table = SlotTerm(("x",), (cuts,), np.array([[0.0], [1.0], [2.0]]))
+    own = AdditiveScore(("a", "b"), np.zeros(1), (table, tree))
+    model = DecisionClassifier(
+        cases.FormModel(Schema(("x",), ("numeric",), (None,), True), own),
+        {"fp": 1, "fn": 2},
+        positive="b",
+        prefit=True,
+    ).fit(None, None)
+    names = [row["variable"] for row in to_scorecard(model).to_dict()["parts"]]
+    assert list(dict.fromkeys(names)) == ["(every row)", "x", "x, again: add both"]
 
 
 def test_a_line_needs_rows_and_votes_have_their_own_scale():

@@ -239,6 +239,11 @@ def test_the_shell_watches_adopts_and_alarms(tmp_path, capsys):
     assert "No alarm" in said
     assert "laconic adopt" in said
     with pytest.raises(SystemExit) as done:
+        main(["watch", str(path), more, "--language", "fr", "-o", str(tmp_path / "page.html")])
+    assert done.value.code == 0
+    assert capsys.readouterr().out.startswith("Pas d'alerte : sur ces 1\u202f500 lignes, ")
+    assert '<html lang="fr">' in (tmp_path / "page.html").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit) as done:
         main(["adopt", str(path), "--prior", "bad=0.5", "-o", str(again)])
     assert done.value.code == 0
     assert load(again).prior_.tolist() == [0.5, 0.5]
@@ -378,3 +383,83 @@ def test_what_was_watched_is_told_as_a_reader_reads_it(model):
         "> 2020-02-01",
         "> 2020-03-01",
     ]
+
+
+SEEN, MONTH = "seen: days since 2020-01-01", "seen: month"
+
+
+@pytest.fixture(scope="module")
+def dated():
+    """Rows of four years and a model that reads the day of each."""
+    rng = np.random.default_rng(0)
+    X, y = drawn(rng, 4000, 0.15)
+    X |= {SEEN: rng.uniform(0, 1460, 4000), MONTH: rng.integers(1, 13, 4000).astype(float)}
+    train, rest = np.arange(2000), np.arange(2000, 4000)
+    fitted = DecisionClassifier(PlainLogisticRegression(), COSTS).fit(at(X, train), y[train])
+    return fitted, reference_of(fitted, at(X, rest), y[rest])
+
+
+def at(X, rows):
+    return {name: cells[rows] for name, cells in X.items()}
+
+
+def test_days_that_pass_are_told_and_are_no_alarm(dated):
+    """The rows of the month after, of the same world otherwise: false alarms stay rare."""
+    fitted, reference = dated
+    alarms = 0
+    for r in range(40):
+        rng = np.random.default_rng(r)
+        X, _ = drawn(rng, 500, 0.15)
+        X |= {SEEN: rng.uniform(1461, 1491, 500), MONTH: np.full(500, 1.0)}
+        found = watch(fitted, X, reference=reference, seed=r)
+        assert {one.name for one in found.days} == {SEEN, MONTH}
+        assert {one["column"] for one in found.to_dict()["days"]} == {SEEN, MONTH}
+        alarms += found.alarm
+        said = {language: " ".join(sentences(found, language)) for language in ("en", "fr")}
+        assert "'seen' holds other days than at the fit" in said["en"]
+        assert "« seen : mois » contient d'autres mois" in said["fr"].replace("\u00a0:", " :")
+        assert ("By itself this is no alarm" in said["en"]) is not found.alarm
+        assert ("ce n'est pas une alerte" in said["fr"]) is not found.alarm
+    assert alarms <= 5
+
+
+def test_days_that_go_missing_and_other_columns_still_alarm(dated):
+    fitted, reference = dated
+    rng = np.random.default_rng(1)
+    X, _ = drawn(rng, 500, 0.15)
+    X[SEEN] = np.where(rng.random(500) < 0.5, np.nan, rng.uniform(1461, 1491, 500))
+    X[MONTH] = np.ones(500)
+    found = watch(fitted, X, reference=reference)
+    assert [(one.name, one.largest) for one in found.moved] == [(SEEN, "missing")]
+    assert "la part de cellules vides était de 0,0\u202f%" in " ".join(sentences(found, "fr"))
+    X, _ = drawn(rng, 500, 0.15, "unit")
+    X |= {SEEN: rng.uniform(1461, 1491, 500), MONTH: np.ones(500)}
+    found = watch(fitted, X, reference=reference)
+    assert found.alarm
+    assert "x" in [one.name for one in found.moved]
+
+
+def test_every_sentence_of_watching_is_french_too(model):
+    """The same numbers in the same places, with commas for points."""
+    import re
+
+    rng = np.random.default_rng(5)
+    rows = {
+        "calm": drawn(rng, 1500, 0.15), "mix": drawn(rng, 1500, 0.5),
+        "moved": drawn(rng, 1500, 0.15, "unit"),
+    }  # fmt: skip
+    rows["moved"][0]["word"][:2] = "never"
+    reference = drawn(rng, 1500, 0.15)
+    for X, y in rows.values():
+        y = y.astype(object)
+        y[:100] = None
+        found = watch(model, X, y, reference=reference)
+        both = list(zip(sentences(found), sentences(found, "fr"), strict=True))
+        for english, french in both:
+            assert english != french
+            numbers = re.findall(r"\d[\d.,]*\d|\d", english)
+            assert sorted(re.findall(r"\d(?:[\d,\u202f]*\d)?", french)) == sorted(
+                one.replace(",", "\u202f").replace(".", ",") for one in numbers
+            )
+            for word in (" the ", " of ", " is ", " was ", "%,", "Alarm", "Share"):
+                assert word not in french.replace("\u202f%,", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from numbers import Real
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from laconic._typing import Floats
 from laconic.bayes.criterion import CodedRows, LogTables, variable_costs
 from laconic.core.contract import Accepts
-from laconic.core.explanation import Explanation, TableCells, explain_form
+from laconic.core.explanation import Explanation, TableCells, explain_form, switches_of
 from laconic.core.form_prediction import FormPrediction
 from laconic.core.forms import AdditiveScore, plain_label
 from laconic.data.source import Source
@@ -256,7 +256,8 @@ class CodedBayes(FormPrediction):
         labels = tuple(tuple(p.labels) for p in partitions)
         cells = PartCells(self.score_.codes(table), labels, read)
         names = [partition.name for partition in partitions]
-        return explain_form(self.form_, self.classes_, table, names=names, cells=cells)
+        why = explain_form(self.form_, self.classes_, table, names=names, cells=cells)
+        return replace(why, switches=switches_of(self.schema_))
 
 
 def prices(ready: Prepared, feature_costs: Any, names: tuple[str, ...]) -> Floats:

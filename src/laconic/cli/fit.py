@@ -36,9 +36,11 @@ from laconic.cli.options import (
     ScanOption,
     ScenarioOption,
     SeedOption,
+    SentencesOption,
     SeparatorOption,
     TargetOption,
     TimeOption,
+    WeightOption,
 )
 from laconic.cli.screen import (
     columns_of,
@@ -125,7 +127,7 @@ def fit(
     drop: DropOption = None,
     keep: KeepOption = None,
     missing: MissingOption = None,
-    weight: Annotated[str | None, typer.Option(help="Column of weights of the rows.")] = None,
+    weight: WeightOption = None,
     drop_missing_target: Annotated[
         bool, typer.Option("--drop-missing-target", help="Leave out rows without a class.")
     ] = False,
@@ -228,7 +230,7 @@ def look(
     drop: DropOption = None,
     keep: KeepOption = None,
     missing: MissingOption = None,
-    language: Annotated[str, typer.Option(help="Language of the sentences: en or fr.")] = "en",
+    language: SentencesOption = "en",
     scan: ScanOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -274,9 +276,14 @@ def compare(
     drop: DropOption = None,
     keep: KeepOption = None,
     missing: MissingOption = None,
+    language: SentencesOption = "en",
+    weight: WeightOption = None,
+    monotone: MonotoneOption = None,
+    forbid: ForbidOption = None,
     group: GroupOption = None,
     no_group: NoGroupOption = False,
     time: TimeOption = None,
+    cost_column: CostColumnOption = None,
     cluster: ClusterOption = None,
     scan: ScanOption = False,
     as_json: JsonOption = False,
@@ -293,25 +300,23 @@ def compare(
     from laconic.data.tables.text import TextFormat
     from laconic.job.rows import Beside, read_rows
     from laconic.job.scan import compare_scan
-    from laconic.job.table import JobOptions, classifier_of, read_problem
+    from laconic.job.table import JobOptions, compare_rows
 
+    language = read_language(language)
     options = JobOptions(
-        read_cost_words(cost, costs),
-        positive,
-        read_priors(prior),
-        None,
-        read_models(model),
-        read_seconds(budget),
-        seed,
-    )
+        read_cost_words(cost, costs), positive, read_priors(prior), None, read_models(model),
+        read_seconds(budget), seed, monotone=read_signs(monotone), forbid=read_pairs(forbid),
+    )  # fmt: skip
     asked, text = read_asked(kinds, drop, keep, missing), TextFormat(separator, encoding)
-    beside = Beside(group="" if no_group else group, time=time)
+    columns = read_cost_columns(cost_column)
+    beside = Beside(weight, "" if no_group else group, time, columns)
 
     def told(notes: list[str]) -> None:
         if not as_json:
-            print_notes(console(), notes)
+            print_notes(console(), notes, language)
 
     if cluster is not None or scan or names_many(data):
+        refuse_for_scans({"--cost-column": columns})
         with progress(as_json):
             fitted = compare_scan(
                 data, target, options, text, asked, beside=beside, cluster=cluster,
@@ -321,16 +326,13 @@ def compare(
     else:
         rows = read_rows(data, target, text, asked, beside=beside)
         told(rows.notes())
-        problem = read_problem(rows.label, options)
         with progress(as_json):
-            fitted = classifier_of(problem, options, rows.reading).fit(
-                rows.table, rows.label, groups=rows.groups, time=rows.time
-            )
-    columns = columns_of(fitted.comparison_)
+            fitted = compare_rows(rows, options)
+    compared = columns_of(fitted.comparison_)
     if as_json:
-        sys.stdout.write(json.dumps(without_nan(columns)) + "\n")
+        sys.stdout.write(json.dumps(without_nan(compared)) + "\n")
         return
-    print_whole(console(), comparison_table(columns))
+    print_whole(console(), comparison_table(compared, language))
 
 
 def _fit_and_write(

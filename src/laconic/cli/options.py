@@ -114,6 +114,12 @@ ChampionColumnOption = Annotated[
 ]  # fmt: skip
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON on stdout, messages on stderr.")]
 LanguageOption = Annotated[str, typer.Option(help="Language of the report: en or fr.")]
+SentencesOption = Annotated[
+    str, typer.Option("--language", help="Language of the sentences: en or fr.")
+]
+WeightOption = Annotated[
+    str | None, typer.Option("--weight", help="Column of weights of the rows.")
+]
 CasesOption = Annotated[
     str | None, typer.Option("--cases", help="How many cases come: 5000/month (day, week, year).")
 ]

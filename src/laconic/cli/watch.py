@@ -5,13 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from laconic.cli.options import ModelArgument
-from laconic.cli.screen import console, print_line, read_priors
+from laconic.cli.options import EncodingOption, ModelArgument, SentencesOption, SeparatorOption
+from laconic.cli.screen import console, print_line, read_language, read_priors
 
-_AT_MEANS = (
-    "The model decides by what errors cost on each row; costs here are those of the mean amounts "
-    "of its fit."
-)
 ALARM_EXIT = 3
 """Exit code of an alarm, for schedulers."""
 
@@ -26,8 +22,9 @@ def watch(
         Path | None, typer.Option("--out", "-o", help="Write a page (.html) or JSON (.json).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    separator: Annotated[str | None, typer.Option(help="Cell separator of text tables.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Encoding of text tables.")] = None,
+    separator: SeparatorOption = None,
+    encoding: EncodingOption = None,
+    language: SentencesOption = "en",
 ) -> None:
     """Has anything moved? Class mix, cost and columns of new rows; exit code 3 on an alarm."""
     import json
@@ -38,23 +35,25 @@ def watch(
     from laconic.export.model_file import load
     from laconic.job.scoring import watch_file
     from laconic.watching.render import sentences, to_html
+    from laconic.watching.words import AT_MEANS
 
     if out is not None and out.suffix not in (".html", ".json"):
         raise ValueError(f"--out {out.name}: the name must end with .html or .json.")
+    language = read_language(language)
     loaded = load(model)
     with progress(as_json) as step:
         found = watch_file(loaded, data, TextFormat(separator, encoding), labels, step)
     content = json.dumps(found.to_dict(), indent=1)
     if out is not None:
-        page = to_html(found, f"{Path(data).name}: {model.name}")
+        page = to_html(found, f"{Path(data).name}: {model.name}", language)
         write_atomically(out, page if out.suffix == ".html" else content + "\n")
     if as_json:
         typer.echo(content)
     else:
-        for line in sentences(found):
+        for line in sentences(found, language):
             print_line(console(), line)
         if getattr(loaded, "row_costs_", None) is not None:
-            print_line(console(), _AT_MEANS)
+            print_line(console(), AT_MEANS[language])
     if found.alarm:
         raise typer.Exit(ALARM_EXIT)
 

@@ -6,7 +6,7 @@ The only file that touches scikit-learn's private helpers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from inspect import cleandoc, isfunction, signature
 from typing import Any, TypeVar, cast
@@ -27,7 +27,14 @@ from sklearn.utils.validation import (
 )
 
 from laconic._typing import Keys
-from laconic.core.explanation import Explanation, adds_up, explain_form, own_way, sum_of_terms
+from laconic.core.explanation import (
+    Explanation,
+    adds_up,
+    explain_form,
+    own_way,
+    sum_of_terms,
+    switches_of,
+)
 from laconic.data.row_keys import content_keys
 from laconic.data.scan.scan import Scan
 from laconic.data.source import ArraySource, Recoded, Recoding, Source
@@ -449,10 +456,12 @@ class TableClassifier(ClassifierMixin, LabelledReader):  # type: ignore[misc]
         check_is_fitted(self)
         form, rows = sum_of_terms(self), self._read_rows(X)
         if form is not None:
-            return explain_form(form, self.classes_, rows)
-        other = own_way(self)
-        assert other is not None
-        return other.explain(self.classes_, rows)
+            why = explain_form(form, self.classes_, rows)
+        else:
+            other = own_way(self)
+            assert other is not None
+            why = other.explain(self.classes_, rows)
+        return replace(why, switches=switches_of(self.schema_))
 
     def __call__(self, X: Any) -> NDArray[np.float64]:
         """The score that :meth:`explain` takes apart, for ``shap.Explainer(model, X)``."""

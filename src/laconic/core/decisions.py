@@ -94,6 +94,9 @@ def cost_matrix(
         - ``{true: {decision: cost}}`` or a frame with the true classes as index and the decisions
           as columns. In a dict, a missing diagonal cost is 0.
         - a K x K array in the order of ``classes``, or n x K x K: one matrix per row.
+
+        A number below 0 is a gain. A right decision may bring one, an error only where the right
+        decision of that class brings as much or more.
     classes : array-like of shape (K,)
     n_rows : int, optional
         When given, per-row costs are accepted and must have this many rows.
@@ -131,7 +134,9 @@ def cost_matrix(
             matrix = np.asarray(costs, dtype=np.float64)
         except (TypeError, ValueError):
             raise TypeError(f"costs must be {_FORMS}; got {type(costs).__name__}.") from None
-    return _checked(matrix, len(labels), n_rows)
+    matrix = _checked(matrix, len(labels), n_rows)
+    _refuse_gainful_errors(matrix, labels)
+    return matrix
 
 
 def _is_shorthand(costs: Any) -> bool:
@@ -226,6 +231,20 @@ def _checked(matrix: Floats, n_classes: int, n_rows: int | None) -> Floats:
     if not np.isfinite(matrix).all():
         raise ValueError("costs must be finite numbers.")
     return matrix
+
+
+def _refuse_gainful_errors(matrix: Floats, labels: list[Any]) -> None:
+    """An error that gains, and more than the right decision, is a slip of sign."""
+    right = np.diagonal(matrix, axis1=-2, axis2=-1)[..., :, None]
+    odd = (matrix < 0) & (matrix < right)
+    if odd.any():
+        *row, k, d = np.argwhere(odd)[0].tolist()
+        where = f" in row {row[0] + 1}" if row else ""
+        raise ValueError(
+            f"costs: deciding {labels[d]!r} when the class is {labels[k]!r} costs "
+            f"{matrix[(*row, k, d)]:g}{where}, a gain larger than that of deciding right; give "
+            "an error a cost that is not negative."
+        )
 
 
 def class_codes(values: NDArray[Any], classes: ArrayLike, name: str) -> NDArray[np.int64]:

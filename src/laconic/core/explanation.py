@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from laconic._typing import Floats
 from laconic.core import drawing as theme
 from laconic.core.forms import AdditiveScore
-from laconic.data.tables.columns import MISSING, Table
+from laconic.data.tables.columns import MISSING, Schema, Table
 from laconic.data.tables.spoken import Spoken
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "cell_text",
     "explain_form",
     "sum_of_terms",
+    "switches_of",
 ]
 
 _SHOWN_TEXT = 46
@@ -130,6 +131,8 @@ class Explanation:
     average: Floats | None = None
     based: bool = False
     """Whether the contributions are already told against a reference."""
+    switches: frozenset[str] = frozenset()
+    """Columns that say with 1 or 0 whether a text has a word."""
 
     @property
     def n_rows(self) -> int:
@@ -352,7 +355,7 @@ class Explanation:
             raise ValueError(f"which must be 'both' or 'for', got {which!r}.")
         relative = self if self.based and against is None else self.against(against)
         moved, shown, rivals = relative._over_rivals(output)
-        words, found = Spoken(language), []
+        words, found = Spoken(language, self.switches), []
         order = np.argsort(-(np.abs(moved) if which == "both" else moved), axis=1, kind="stable")
         for i, places in enumerate(order):
             about = str(shown[i]) if name is None else name
@@ -426,6 +429,11 @@ def explain_form(
     read = tuple(own.values())
     shown = tuple(" x ".join(columns) for columns in read)
     return Explanation(shown, classes, form.intercept, together, TableCells(table, read), odds)
+
+
+def switches_of(schema: Schema) -> frozenset[str]:
+    """Columns of a table as it is read that say with 1 or 0 whether a text has a word."""
+    return frozenset() if schema.reading is None else schema.reading.switches
 
 
 def sum_of_terms(model: Any) -> AdditiveScore | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from laconic._typing import Floats, Ints
 from laconic.core.forms import LineTerm, RulesTerm, SlotTerm, Term
-from laconic.data.tables.axes import Axis, IntervalAxis, KnotAxis, encode_column
+from laconic.data.tables.axes import Axis, CategoryAxis, IntervalAxis, KnotAxis, encode_column
 from laconic.data.tables.columns import Table, shown
 from laconic.export.parts import NotExportableError, Parts
 
@@ -100,6 +101,58 @@ def in_points(
     rounded = np.rint(factor * term.values)
     lowest = rounded.min(axis=tuple(range(len(term.axes))))
     return Points(replace(term, values=rounded - lowest), lowest.astype(np.int64))
+
+
+def joined(variables: Sequence[Points]) -> tuple[Points, ...]:
+    """One table for each column, where several read it; their points are added up exactly."""
+    found: list[Points] = []
+    place: dict[tuple[str, type], int] = {}
+    for one in variables:
+        key = (one.columns[0], type(one.term.axes[0]))
+        alone = isinstance(one.term, RulesTerm) or len(one.columns) > 1
+        if not alone and key in place:
+            found[place[key]] = _sum(found[place[key]], one)
+            continue
+        if not alone:
+            place[key] = len(found)
+        found.append(one)
+    return tuple(found)
+
+
+def _sum(one: Points, other: Points) -> Points:
+    a, b = one.term, other.term
+    assert isinstance(a, SlotTerm)
+    assert isinstance(b, SlotTerm)
+    axis, slots = _common_axis(a.axes[0], b.axes[0])
+    values = a.values[slots[:, 0]] + b.values[slots[:, 1]]
+    if isinstance(axis, IntervalAxis):
+        n = len(axis.bounds)
+        steps = (values[1 : n + 1] != values[:n]).any(axis=1)
+        axis = replace(axis, bounds=axis.bounds[steps])
+        values = np.concatenate([values[:1], values[1 : n + 1][steps], values[n + 1 :]])
+    return Points(SlotTerm(a.columns, (axis,), values), one.lowest + other.lowest)
+
+
+def _common_axis(a: Axis, b: Axis) -> tuple[Axis, Ints]:
+    """An axis that tells apart what either does, and the slots that its slots are on both."""
+    ends = (a.size - 1, b.size - 1)
+    if isinstance(a, CategoryAxis) and isinstance(b, CategoryAxis):
+        own, its = a.slot_of(), b.slot_of()
+        groups: dict[tuple[int, int], list[str]] = {}
+        for text in (*own, *(text for text in its if text not in own)):
+            groups.setdefault((own.get(text, a.other), its.get(text, b.other)), []).append(text)
+        slots = [*groups, (a.other, b.other), ends]
+        return CategoryAxis(tuple(map(tuple, groups.values()))), np.array(slots)
+    assert isinstance(a, IntervalAxis)
+    assert isinstance(b, IntervalAxis)
+    bounds = np.union1d(a.bounds, b.bounds)
+    specials = np.union1d(a.specials, b.specials)
+    columns = [
+        # an interval is closed on the right: its upper bound says where it lies
+        [*np.searchsorted(axis.bounds, [*bounds, np.inf]), *axis.encode(specials)[0], end]
+        for axis, end in zip((a, b), ends, strict=True)
+    ]
+    return IntervalAxis(bounds, tuple(specials.tolist())), np.array(columns, dtype=np.int64).T
 
 
 def _as_shape(term: LineTerm, parts: Parts, rows: Table | None) -> SlotTerm:

@@ -20,7 +20,7 @@ from laconic.data.row_keys import row_keys
 from laconic.data.tables.columns import Table
 from laconic.export.card import inert, table
 from laconic.export.parts import Parts, decision_layer, parts_of, uniform_labels
-from laconic.export.points import Points, in_points
+from laconic.export.points import Points, in_points, joined
 from laconic.scorecard.optimal import OptimalScorecardClassifier
 from laconic.scorecard.risk import doubling
 
@@ -138,6 +138,18 @@ class Scorecard:
             return columns
         return pd.DataFrame(columns)
 
+    @property
+    def tables(self) -> tuple[Points, ...]:
+        """What a reader adds up: one table for each column, where one table can say it."""
+        return joined(self.variables)
+
+    @property
+    def without_points(self) -> tuple[str, ...]:
+        """Columns of which every part has 0 points; they are not printed."""
+        counting = {name for one in self.tables if one.term.values.any() for name in one.columns}
+        read = dict.fromkeys(name for one in self.tables for name in one.columns)
+        return tuple(name for name in read if name not in counting)
+
     def _heads(self) -> list[str]:
         heads = [f"points for {label}" for label in self.parts.rule.labels]
         heads = ["points"] if len(self.base) == 1 else heads
@@ -148,10 +160,15 @@ class Scorecard:
         counted = self.bins is not None
         first: list[Any] = ["(every row)", "", *self.base]
         rows = [[*first, *self.bins.total()] if self.bins is not None else first]
-        for v, one in enumerate(self.variables):
+        names: list[str] = []
+        for v, one in enumerate(self.tables):
+            if not one.term.values.any():
+                continue
+            names.append(" and ".join(one.columns))
+            name = names[-1] + (", again: add both" if names.count(names[-1]) > 1 else "")
             for place, (part, own) in enumerate(one.parts()):
                 counts = self.bins.cells(v, place) if counted and self.bins is not None else []
-                rows.append([" and ".join(one.columns), part, *own, *counts])
+                rows.append([name, part, *own, *counts])
         return rows
 
     def to_csv(self) -> str:
@@ -183,6 +200,7 @@ class Scorecard:
                 {"from": low, "to": high, "decision": label}
                 for low, high, label in self.decisions()
             ],
+            "without_points": list(self.without_points),
             "loss": self.loss,
         }
 
@@ -191,6 +209,8 @@ class Scorecard:
         lines = [f"# {inert(title)}", "", self._how(), ""]
         rows = [["" if cell is None else cell for cell in row] for row in self._rows()]
         lines += table(["Variable", "Part", *self._heads()], rows)
+        if self.without_points:
+            lines += ["", _left_out(len(self.without_points))]
         decided = self.decisions()
         if decided:
             last = self.parts.rule.labels[-1]
@@ -234,6 +254,12 @@ class Scorecard:
             f"{double:g} points over another class is odds of two to one, before the class mix is "
             "corrected."
         )
+
+
+def _left_out(many: int) -> str:
+    if many == 1:
+        return "One more column is read; all its parts round to 0 points."
+    return f"{many} more columns are read; all their parts round to 0 points."
 
 
 def _loss_lines(loss: dict[str, float]) -> list[str]:
@@ -423,7 +449,7 @@ def _counted(card: Scorecard, rows: Table, y: NDArray[Any], event: Any) -> Bins:
     labels = list(card.parts.rule.labels)
     hit = class_codes(y, labels, "y") == labels.index(event)
     counts, events = [], []
-    for one in card.variables:
+    for one in card.tables:
         places, many = one.places(rows), len(one.parts())
         counts.append(np.bincount(places, minlength=many))
         events.append(np.bincount(places[hit], minlength=many))

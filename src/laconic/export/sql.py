@@ -109,8 +109,8 @@ def to_sql_check(model: Any, table: str | Sequence[str], *, dialect: str = "ansi
     Its columns are ``column``, ``rows``, ``missing`` (NULL, an empty text, or one that the fit took
     for missing), ``unreadable`` (a cell that is no number where the model reads numbers) and
     ``unseen`` (a text that the training rows did not have). Scores are as trustworthy as these
-    counts are small. A database that refuses to read a cell, as PostgreSQL does, stops with its own
-    error, which names the cell.
+    counts are small. SQLite, DuckDB and PostgreSQL go on at a text that is no number; another
+    database may stop with its own error, which names the cell.
 
     Parameters
     ----------

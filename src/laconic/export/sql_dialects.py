@@ -31,6 +31,13 @@ def shortest_safe_digits(value: float) -> str:
     return text
 
 
+_NUMBER_IN_POSTGRES = (
+    r"E'^[\\s\\u00a0\\u2007\\u2009\\u202f\\ufeff]*"
+    r"([+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?)"
+    r"[\\s\\u00a0\\u2007\\u2009\\u202f\\ufeff]*$'"
+)
+"""A number with blanks around it. Its first group is what SUBSTRING gives, NULL where none is."""
+
 _TRUTH = {"true": "false", "t": "f", "yes": "no", "y": "n", "on": "off"}
 
 
@@ -238,6 +245,13 @@ DIALECTS = {
             nul=None,
             backslash_prefix="E",
             truth_cell="CAST({0} AS INTEGER)",
+            # a cast of a text that is no number ends the whole query
+            number_cast=(
+                "CASE WHEN CAST(PG_TYPEOF({0}) AS TEXT) IN ('text', 'character varying', "
+                "'character') THEN CAST(SUBSTRING(CAST({0} AS TEXT) FROM "
+                + _NUMBER_IN_POSTGRES
+                + ") AS DOUBLE PRECISION) ELSE CAST({0} AS DOUBLE PRECISION) END"
+            ),
             as_text='CAST({} AS TEXT) COLLATE "C"',
             label_type="TEXT",
             without_nan="NULLIF({}, CAST('NaN' AS DOUBLE PRECISION))",
@@ -273,7 +287,7 @@ DIALECTS = {
             needs_exponent=True,
             float_type="DOUBLE",
             # blanks among numbers make a column of texts of the whole CSV
-            number_cast="TRY_CAST({} AS DOUBLE)",
+            number_cast="TRY_CAST({0} AS DOUBLE)",
             without_nan="NULLIF({}, CAST('NaN' AS DOUBLE))",
         ),
         Dialect(

@@ -151,6 +151,16 @@ def classifier_of(
     )
 
 
+def compare_rows(rows: JobRows, options: JobOptions) -> LaconicClassifier:
+    """What ``laconic compare`` fits: on all rows, none held out for a report."""
+    problem = read_problem(rows.label, options)
+    by_row = _costs_by_row(rows, problem, options)
+    beside = {"groups": rows.groups, "time": rows.time, "costs": by_row}
+    given = {name: value for name, value in beside.items() if value is not None}
+    model = classifier_of(problem, options, rows.reading)
+    return model.fit(rows.table, rows.label, rows.weight, **given)
+
+
 def run_job(rows: JobRows, options: JobOptions, *, out: Path, title: str) -> JobResult:
     """Split, compare, fit, measure on the rows held out; write ``model.json``, ``report.html``."""
     read_volume(options.cases, options.currency)  # said before a long fit

@@ -24,6 +24,7 @@ from scipy.stats import f as fisher
 from scipy.stats import nbinom
 
 from laconic._typing import Floats, Ints, Mask
+from laconic.data.tables.spoken import moves_with_time
 from laconic.decide.reference import ColumnReference
 from laconic.watching.mix import MixEstimate
 from laconic.watching.tuning import LEAST_EXPECTED, ROUNDS
@@ -40,12 +41,45 @@ class MovedColumn:
     """The bin that moved most, with its shares then and now."""
     before: float
     now: float
+    named_by: str = "cells"
+    """The bin is named by the text of its "cells", by a "number", or by a "word" ("missing")."""
 
 
 def moved_columns(
     columns: Sequence[ColumnReference], seen: Sequence[Floats], mix: MixEstimate, doubt: float
 ) -> tuple[MovedColumn, ...]:
-    """Columns that moved, with doubt ``doubt`` for all of them together."""
+    """Columns that moved, with doubt ``doubt`` for all of them together.
+
+    Days and months move because time passes: of such a column this asks alone whether it is filled
+    as it was.
+    """
+    asked = [_filled(*pair) for pair in zip(columns, seen, strict=True)]
+    return _moved([one for one, _ in asked], [own for _, own in asked], mix, doubt)
+
+
+def moved_days(
+    columns: Sequence[ColumnReference], seen: Sequence[Floats], mix: MixEstimate, doubt: float
+) -> tuple[MovedColumn, ...]:
+    """Columns of days or months that hold others, with doubt ``doubt`` for all of them together."""
+    days = [pair for pair in zip(columns, seen, strict=True) if moves_with_time(pair[0].name)]
+    return _moved([one for one, _ in days], [own for _, own in days], mix, doubt)
+
+
+def _filled(one: ColumnReference, seen: Floats) -> tuple[ColumnReference, Floats]:
+    """A column of days or months as filled or missing; any other as it is."""
+    if not moves_with_time(one.name):
+        return one, seen
+
+    def joined(counts: Floats) -> Floats:
+        filled = counts[..., :-2].sum(axis=-1, keepdims=True)
+        return np.concatenate([filled, counts[..., -2:]], axis=-1)
+
+    return ColumnReference(one.name, np.empty(0), None, joined(one.counts)), joined(seen)
+
+
+def _moved(
+    columns: Sequence[ColumnReference], seen: Sequence[Floats], mix: MixEstimate, doubt: float
+) -> tuple[MovedColumn, ...]:
     region = mix_region(mix)
     tests = [column_test(one, own, region) for one, own in zip(columns, seen, strict=True)]
     order = np.argsort([p for p, *_ in tests], kind="stable")
@@ -56,8 +90,15 @@ def moved_columns(
         if worst >= doubt:
             break
         _, b, before, now = tests[j]
-        found.append(MovedColumn(columns[j].name, worst, columns[j].label(b), before, now))
+        one = columns[j]
+        found.append(MovedColumn(one.name, worst, one.label(b), before, now, _named_by(one, b)))
     return tuple(found)
+
+
+def _named_by(one: ColumnReference, b: int) -> str:
+    if b >= one.n_bins - 2 or (one.edges is not None and not len(one.edges)):
+        return "word"
+    return "cells" if one.edges is None else "number"
 
 
 def mix_region(mix: MixEstimate) -> Floats:

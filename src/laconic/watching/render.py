@@ -5,114 +5,114 @@ from __future__ import annotations
 from html import escape
 
 from laconic._typing import Floats
-from laconic.data.tables.spoken import chance, share_text, short_name
+from laconic.data.tables.spoken import is_days
 from laconic.reporting.render import page_style
 from laconic.watching.watch import Watched
+from laconic.watching.words import Said
 
 
-def sentences(found: Watched) -> list[str]:
+def sentences(found: Watched, language: str = "en") -> list[str]:
     """One statement a line, the most urgent first."""
-    lines = [_verdict(found), *_mix(found), *_cost(found)]
-    lines += [
-        f"{short_name(one.name)!r} has moved beyond what the class mix explains: {one.largest} was "
-        f"{share_text(one.before)}, is {share_text(one.now)} ({chance(one.p_value)}, all columns "
-        "looked at)."
-        for one in found.moved
-    ]
+    said = Said(language)
+    lines = [_verdict(found, said), *_mix(found, said), *_cost(found, said)]
+    lines += [said.moved("moved", one) for one in found.moved]
+    for one in found.days:
+        key = "days" if is_days(one.name) else "months"
+        lines.append(said.moved(f"{key}_in_alarm" if found.alarm else key, one))
     for name, count in found.unseen.items():
-        cells = "1 cell" if count == 1 else f"{count:,} cells"
-        share = share_text(count / found.n_rows)
-        text = "a text" if count == 1 else "texts"
-        lines.append(f"{name!r} has {cells} ({share}) with {text} never seen before.")
+        key, share = "unseen_cell" if count == 1 else "unseen", said.share(count / found.n_rows)
+        lines.append(said.say(key, name=said.name(name), count=said.whole(count), share=share))
     return lines
 
 
-def _verdict(found: Watched) -> str:
-    rows = f"{found.n_rows:,} rows"
-    these = f"these {rows}" if found.n_rows > 1 else "this one row"
-    if found.labelled is not None and found.labelled["alarm_at"] is not None:
-        return (
-            f"Alarm: the costs paid left their band after {found.labelled['alarm_at']:,} of {rows}."
-        )
-    for one in (found.labelled or {}).get("promises", ()):
+def _verdict(found: Watched, said: Said) -> str:
+    rows, labelled = said.whole(found.n_rows), found.labelled
+    these = said.say("these", rows=rows) if found.n_rows > 1 else said.say("this")
+    if labelled is not None and labelled["alarm_at"] is not None:
+        return said.say("alarm_cost", at=said.whole(labelled["alarm_at"]), rows=rows)
+    for one in (labelled or {}).get("promises", ()):
         if one["alarm_at"] is not None:
-            return f"Alarm: {one['promise']} is broken since row {one['alarm_at']:,} of {rows}."
+            at = said.whole(one["alarm_at"])
+            return said.say("alarm_promise", promise=one["promise"], at=at, rows=rows)
     if not found.mix_explains:
-        return (
-            f"Alarm: on {these} some class scores otherwise than it did; a new class mix "
-            f"alone does not explain it ({chance(found.mix.p_value)})."
-        )
+        return said.say("alarm_scores", these=these, chance=said.chance(found.mix.p_value))
     if found.moved:
-        return f"Alarm: columns have moved on {these}."
-    return f"No alarm: on {these} nothing but the class mix may have moved."
+        return said.say("alarm_columns", these=these)
+    return said.say("calm_days" if found.days else "calm", these=these)
 
 
-def _mix(found: Watched) -> list[str]:
+def _mix(found: Watched, said: Said) -> list[str]:
     mix = found.mix
-    if_so = ", had only the class mix moved" if found.alarm else ""
+    if_so = said.say("if_so") if found.alarm else ""
     return [
-        f"Share of {name!r}{if_so}: {share_text(mix.prior[k])}, between {share_text(mix.low[k])} "
-        f"and {share_text(mix.high[k])} at 95 % (it was {share_text(found.reference_mix[k])})."
+        said.say(
+            "share", name=said.name(name), if_so=if_so, share=said.share(mix.prior[k]),
+            low=said.share(mix.low[k]), high=said.share(mix.high[k]),
+            before=said.share(found.reference_mix[k]),
+        )
         for k, name in enumerate(found.classes)
-    ]
+    ]  # fmt: skip
 
 
-def _cost(found: Watched) -> list[str]:
-    cost, low, high = found.cost
-    when = ", had only the class mix moved" if found.alarm else " now"
-    lines = [
-        f"Expected cost of a decision{when}: {cost:.4g}, between {low:.4g} and {high:.4g} at 95 % "
-        f"(it was {found.reference_cost:.4g})."
-    ]
-    saved = cost - found.adopted_cost
+def _cost(found: Watched, said: Said) -> list[str]:
+    cost, low, high = (said.number(one, 4) for one in found.cost)
+    when = said.say("if_so" if found.alarm else "now")
+    before = said.number(found.reference_cost, 4)
+    lines = [said.say("cost", when=when, cost=cost, low=low, high=high, before=before)]
+    saved = found.cost[0] - found.adopted_cost
     if saved > 0 and found.mix_moved and not found.alarm:
-        lines.append(
-            f"Deciding for the new mix ({_shares(found, found.mix.prior)}) would save {saved:.2g} "
-            f"a case{_from(found, 'adopted')}: `laconic adopt`."
-        )
-        lines.append(
-            "If the mix may be anywhere in its interval, decide for "
-            f"{_shares(found, found.cautious)}{_from(found, 'cautious')}: its worst cost is least."
-        )
+        for key, mix in (("adopted", found.mix.prior), ("cautious", found.cautious)):
+            lines.append(
+                said.say(
+                    "adopt" if key == "adopted" else key, shares=_shares(found, mix, said),
+                    saved=said.number(saved, 2), threshold=_threshold(found, key, said),
+                )
+            )  # fmt: skip
     if found.labelled is not None:
         labelled = found.labelled
-        of_all = "" if labelled["rows"] == found.n_rows else f" of {found.n_rows:,}"
         lines.append(
-            f"Labels of {_rows(labelled['rows'], of_all)}: they cost "
-            f"{labelled['cost']:.4g} a case; the band ends at {labelled['band']:.4g}."
-        )
+            said.say(
+                "labels", rows=_rows(found, labelled["rows"], said),
+                cost=said.number(labelled["cost"], 4), band=said.number(labelled["band"], 4),
+            )
+        )  # fmt: skip
         lines += [
-            f"Promised {one['promise']}: the labels of {one['rows']:,} rows show "
-            f"{one['measured']:.4g}."
+            said.say(
+                "promised", promise=one["promise"], rows=said.whole(one["rows"]),
+                measured=said.number(one["measured"], 4),
+            )
             for one in labelled["promises"]
             if one["measured"] is not None
-        ]
+        ]  # fmt: skip
     return lines
 
 
-def _rows(count: int, of_all: str) -> str:
-    return f"{count:,}{of_all} row{'s' if count > 1 or of_all else ''}"
+def _rows(found: Watched, count: int, said: Said) -> str:
+    if count == found.n_rows == 1:
+        return said.say("row")
+    of_all = "" if count == found.n_rows else said.say("of_all", all=said.whole(found.n_rows))
+    return said.say("rows", count=said.whole(count), of_all=of_all)
 
 
-def _shares(found: Watched, mix: Floats) -> str:
+def _shares(found: Watched, mix: Floats, said: Said) -> str:
     pairs = zip(found.classes, mix, strict=True)
-    return ", ".join(f"{name} {share_text(share)}" for name, share in pairs)
+    return ", ".join(f"{name} {said.share(share)}" for name, share in pairs)
 
 
-def _from(found: Watched, name: str) -> str:
+def _threshold(found: Watched, name: str, said: Said) -> str:
     """The threshold of two classes, on the probabilities that the model gives now."""
     now, other = found.thresholds["now"], found.thresholds[name]
     if now is None or other is None:
         return ""
-    return f" (threshold {other:.3g} of what is {now:.3g} now)"
+    return said.say("threshold", other=said.number(other, 3), now=said.number(now, 3))
 
 
-def to_html(found: Watched, title: str) -> str:
+def to_html(found: Watched, title: str, language: str = "en") -> str:
     """One self-contained page in the report's style."""
-    lines = sentences(found)
+    lines = sentences(found, language)
     items = "".join(f"<li>{escape(line)}</li>" for line in lines[1:])
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
         f"<title>{escape(title)}</title><style>{page_style()}</style></head>"
         f"<body><main><h1><bdi>{escape(title)}</bdi></h1>"
         f'<p class="verdict"><strong>{escape(lines[0])}</strong></p><ul>{items}</ul></main>'

@@ -20,7 +20,7 @@ from laconic.decide.reference import (
     threshold_for,
 )
 from laconic.decide.shift import estimate_prior
-from laconic.watching.columns import MovedColumn, moved_columns
+from laconic.watching.columns import MovedColumn, moved_columns, moved_days
 from laconic.watching.labelled import Labels, class_positions, watch_labels
 from laconic.watching.mix import MixEstimate, estimate_mix
 from laconic.watching.tuning import (
@@ -53,6 +53,8 @@ class Watched:
     moved: tuple[MovedColumn, ...]
     unseen: dict[str, int] = field(default_factory=dict)
     labelled: dict[str, Any] | None = None
+    days: tuple[MovedColumn, ...] = ()
+    """Columns of days or months that moved, as they do when time passes: no alarm by themselves."""
 
     @property
     def mix_explains(self) -> bool:
@@ -95,19 +97,21 @@ class Watched:
             "adopted_cost": self.adopted_cost,
             "cautious_mix": self.cautious.tolist(),
             "thresholds": self.thresholds,
-            "moved": [
-                {
-                    "column": one.name,
-                    "p_value": one.p_value,
-                    "bin": one.largest,
-                    "before": one.before,
-                    "now": one.now,
-                }
-                for one in self.moved
-            ],
+            "moved": [_told(one) for one in self.moved],
+            "days": [_told(one) for one in self.days],
             "unseen": self.unseen,
             "labelled": self.labelled,
         }
+
+
+def _told(one: MovedColumn) -> dict[str, Any]:
+    return {
+        "column": one.name,
+        "p_value": one.p_value,
+        "bin": one.largest,
+        "before": one.before,
+        "now": one.now,
+    }
 
 
 class Counter:
@@ -247,6 +251,7 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
     adopted = _adopted(model, known, mix.prior)
     cautious = _cautious(model, known, mix)
     before = model.train_prior_ if model.prior_ is None else model.prior_
+    doubt = COLUMNS * _unlabelled(bool(counter.labels))
     return Watched(
         model.classes_.tolist(),
         counter.n_rows,
@@ -260,11 +265,10 @@ def conclude(counter: Counter, *, confidence: float = 0.95, seed: int = 0) -> Wa
             name: threshold_for(model, prior)
             for name, prior in (("now", before), ("adopted", mix.prior), ("cautious", cautious))
         },
-        moved_columns(
-            known.columns, counter.columns, mix, COLUMNS * _unlabelled(bool(counter.labels))
-        ),
+        moved_columns(known.columns, counter.columns, mix, doubt),
         counter.unseen,
         watch_labels(model, counter.labels, cost[2], ALARM * LABELLED),
+        moved_days(known.columns, counter.columns, mix, doubt),
     )
 
 

@@ -84,6 +84,11 @@ class Reading:
         """The columns that come out."""
         return tuple(name for column in self.columns for name in column.made)
 
+    @property
+    def switches(self) -> frozenset[str]:
+        """Columns that say with 1 or 0 whether a text has a word."""
+        return frozenset(name for column in self.columns if column.words for name in column.made)
+
     def only(self, made: Sequence[str]) -> Reading:
         """What is needed for some of the columns that come out."""
         wanted = set(made)

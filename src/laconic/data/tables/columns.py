@@ -315,6 +315,11 @@ class TableReading(Protocol):
         """The columns that come out."""
         ...
 
+    @property
+    def switches(self) -> frozenset[str]:
+        """Those that say with 1 or 0 whether a text has a word."""
+        ...
+
     def only(self, made: Sequence[str]) -> TableReading:
         """What is needed for some of the columns that come out."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -186,6 +187,15 @@ def is_days(name: str) -> bool:
     return name.endswith(f": {_DAYS}")
 
 
+def moves_with_time(name: str) -> bool:
+    """Whether a column was made of dates and holds their days or months: later rows have others.
+
+    >>> moves_with_time("signed up: month"), moves_with_time("signed up: weekday")
+    (True, False)
+    """
+    return is_days(name) or name.endswith(": month")
+
+
 def short_name(name: str) -> str:
     """A column as the table calls it, where it holds the days of its dates.
 
@@ -213,7 +223,7 @@ _LEAST_FACTOR = math.log(1.005)
 
 
 class Spoken:
-    """The words of one language.
+    """The words of one language; ``switches`` are columns of 1 and 0 that mean yes and no.
 
     >>> Spoken("en").reason("amount 1,250", "fraud", math.log(3.2))
     'amount 1,250 raises the odds of fraud 3.2 times'
@@ -221,9 +231,10 @@ class Spoken:
     'montant 1 250 divise la cote de fraude par 2'
     """
 
-    def __init__(self, language: str = "en") -> None:
+    def __init__(self, language: str = "en", switches: Container[str] = ()) -> None:
         self._place = LANGUAGES.index(checked_language(language))
         self.language = language
+        self._switches = switches
         self.numbers = Numbers(language)
 
     def say(self, key: str, **values: Any) -> str:
@@ -263,7 +274,7 @@ class Spoken:
             return self.say("holds", column=column, value=" ".join(own.split()))
         if np.isnan(value):
             return self.say("gone", column=column)
-        if table.kinds[j] == "boolean":
+        if table.kinds[j] == "boolean" or (name in self._switches and value in (0.0, 1.0)):
             return self.say("holds", column=column, value=self.say("yes" if value else "no"))
         text = self.numbers.short(float(value))
         return self.say(
