@@ -33,12 +33,6 @@ class Part:
     sign: float = 0.0
 
     @property
-    def keeps_direction(self) -> bool:
-        """Whether a shape or a line still goes where the long form's did."""
-        steps = self.values if self.kind == "line" else np.diff(self.values)
-        return not self.sign or bool((self.sign * steps >= 0.0).all())
-
-    @property
     def owner(self) -> tuple[int, int]:
         return self.term, self.score
 

@@ -129,8 +129,10 @@ class Shortening:
         intercept, self.parts = self.elimination.to(most)
         self.intercept[:] = intercept
         self.designs = []
-        if not all(part.keeps_direction for part in self.parts):
-            self._refit()
+        for part in self.parts:
+            if part.sign:
+                cone = Cone(0, len(part.values), part.sign, line=part.kind == "line")
+                part.values[:] = cone.nearest(part.values, np.ones(len(part.values)))
 
     def _refit(self) -> list[Floats]:
         """The entries that are left come as close to the scores of the whole form as they can.
