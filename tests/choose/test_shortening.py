@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from laconic import SparseAdditiveClassifier, SparseRulesClassifier
+from laconic.choose.page._numba import knots_off_chords, levels_that_join, squares_off_chord
 from laconic.choose.page.parts import parts_of
-from laconic.choose.page.paths import Path, allocated, removed, squares_off_chords
+from laconic.choose.page.paths import Path, allocated, chord_sums
 from laconic.choose.page.shortening import Shortening, form_size
 from laconic.core.forms import AdditiveScore, LineTerm, RulesTerm, SlotTerm
 from laconic.data.tables.axes import CategoryAxis, IntervalAxis, KnotAxis
@@ -126,16 +127,46 @@ def test_the_cheapest_steps_are_taken():
             assert spent == pytest.approx(best)
 
 
-def test_places_leave_in_the_order_of_what_they_cost():
-    x = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
-    v = np.array([0.0, 1.0, 5.0, 2.9, 1.0])
+def test_knots_leave_in_the_order_of_what_they_cost():
+    """Against squares counted point by point, after every knot that has left."""
+    draw = np.random.default_rng(6)
+    x, v, mass = np.cumsum(draw.uniform(0.1, 2.0, 9)), draw.normal(size=9), draw.uniform(size=9)
+    order, paid = knots_off_chords(*chord_sums(x, v, mass))
 
-    def bend(a, j, b):
-        return abs(v[j] - np.interp(x[j], x[[a, b]], v[[a, b]]))
+    def squares(stays):
+        return float(mass @ (v - np.interp(x, x[stays], v[stays])) ** 2)
 
-    order, paid = removed(5, bend)
-    assert order.tolist() == [3, 1, 2]
-    assert paid == pytest.approx([0.1, 1.5, 4.5])
+    stays = list(range(9))
+    for j, cost in zip(order.tolist(), paid, strict=True):
+        costs = {i: squares([k for k in stays if k != i]) - squares(stays) for i in stays[1:-1]}
+        assert j == min(costs, key=costs.get)
+        assert cost == pytest.approx(max(costs[j], 0.0), abs=1e-12)
+        stays.remove(j)
+    assert stays == [0, 8]
+
+
+def test_levels_join_in_the_order_of_what_it_costs():
+    draw = np.random.default_rng(7)
+    v, mass = np.sort(draw.normal(size=7)), draw.uniform(0.1, 1.0, 7)
+    order, paid = levels_that_join(*(np.append(0.0, np.cumsum(own)) for own in (mass, mass * v)))
+
+    def squares(borders):
+        cut = zip([0, *borders], [*borders, 7], strict=True)
+        parts = [(mass[a:b], v[a:b]) for a, b in cut]
+        return sum(float(m @ (w - m @ w / m.sum()) ** 2) for m, w in parts)
+
+    borders = list(range(1, 7))
+    for j, cost in zip(order.tolist(), paid, strict=True):
+        costs = {i: squares([k for k in borders if k != i]) - squares(borders) for i in borders}
+        assert j == min(costs, key=costs.get)
+        assert cost == pytest.approx(costs[j])
+        borders.remove(j)
+
+
+def test_a_shape_of_one_knot_has_nowhere_to_go():
+    assert [len(own) for own in knots_off_chords(np.zeros(1), np.zeros(1), np.zeros((2, 6)))] == [
+        0
+    ] * 2
 
 
 @pytest.mark.parametrize("model", [SparseAdditiveClassifier(cv=3), SparseRulesClassifier(cv=3)])
@@ -213,7 +244,9 @@ def test_squares_off_a_chord_are_those_of_its_points():
         draw.normal(size=12),
         draw.uniform(size=12),
     )
-    off = squares_off_chords(x, v, mass)
+    sums = chord_sums(x, v, mass)
     for a, b in itertools.combinations(range(12), 2):
         drawn = np.interp(x[a : b + 1], x[[a, b]], v[[a, b]])
-        assert off(a, b) == pytest.approx(mass[a : b + 1] @ (v[a : b + 1] - drawn) ** 2, abs=1e-12)
+        assert squares_off_chord(*sums, a, b) == pytest.approx(
+            mass[a : b + 1] @ (v[a : b + 1] - drawn) ** 2, abs=1e-12
+        )

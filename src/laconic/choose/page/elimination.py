@@ -25,11 +25,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
 
-from laconic._typing import Floats
+from laconic._typing import Floats, Ints
 from laconic.choose.page.parts import Part
 
 SHAPE, LEVELS, APART, WHOLE = 0, 1, 2, 3
 KIND, BEGIN, COUNT, PRICE, BESIDE, LOW, HIGH = range(7)
+_PACKED = 0.9
+"""Share of the rows of the inverse that must be in use [time]."""
 KINDS = {"shape": SHAPE, "levels": LEVELS, "apart": APART, "line": WHOLE, "tree": WHOLE}
 
 
@@ -85,7 +87,9 @@ class Elimination:
         self.table[:, BESIDE] = [
             apart.get(part.owner, -1) if part.kind == "shape" else -1 for part in self.parts
         ]
-        self.table[:, LOW], self.table[:, HIGH] = ends[scored], ends[scored + 1]
+        self.row = self.name = np.arange(n)
+        self.low, self.high = ends[scored], ends[scored + 1]
+        self.table[:, LOW], self.table[:, HIGH] = self.low, self.high
         self.size = sum(part.price * len(part.values) for part in self.parts)
 
     def to(self, most: float) -> tuple[Floats, list[Part]]:
@@ -93,10 +97,13 @@ class Elimination:
         # numba is loaded here, at the first fit
         from laconic.choose.page._numba import leave_one_by_one
 
+        self._pack()
         self.size = leave_one_by_one(
             self.value,
             self.inverse,
             self.unit,
+            self.row,
+            self.name,
             self.knot,
             self.table,
             self.order,
@@ -105,10 +112,31 @@ class Elimination:
             self.size,
             float(most),
         )
-        left = [self._left(p) for p in range(len(self.parts)) if self.table[p, COUNT]]
+        entry = self._entries()
+        left = [self._left(p, entry) for p in range(len(self.parts)) if self.table[p, COUNT]]
         return self.value[self.intercepts], left
 
-    def _left(self, p: int) -> Part:
+    def _pack(self) -> None:
+        """The inverse of those that are left alone."""
+        if self.stays[self.name].mean() > _PACKED:
+            return
+        self.name = np.flatnonzero(self.stays)
+        rows = self.row[self.name]
+        self.inverse = self.inverse[np.ix_(rows, rows)]
+        self.row = np.full(len(self.value), -1)
+        self.row[self.name] = np.arange(len(self.name))
+        self.table[:, LOW] = np.searchsorted(self.name, self.low)
+        self.table[:, HIGH] = np.searchsorted(self.name, self.high)
+
+    def _entries(self) -> Ints:
+        """For every level, the one that is left and that it has become; -1 for zero."""
+        now, joined = np.arange(len(self.value)), np.append(self.joined, -1)
+        after = joined[now]
+        while not np.array_equal(now, after):
+            now, after = after, joined[after]
+        return now
+
+    def _left(self, p: int, entry: Ints) -> Part:
         """What is left of a part."""
         part, first = self.parts[p], int(self.first[p])
         begin, count = self.table[p, BEGIN], self.table[p, COUNT]
@@ -118,10 +146,9 @@ class Elimination:
             return replace(part, values=values)
         if part.kind == "shape":
             return replace(part, places=part.places[stays - first], values=values)
-        entry = np.full(len(self.value) + 1, -1)  # zero is the last one
-        entry[stays] = np.arange(count)
-        now = np.arange(first, first + len(part.values))
-        while not np.isin(now, [*stays, -1]).all():  # those that one has joined may have joined too
-            now = np.where(now < 0, now, self.joined[now])
-        return replace(part, places=np.where(part.places < 0, -1, entry[now][part.places]),
-                       values=values)  # fmt: skip
+        place = np.full(len(part.values) + 1, -1)  # the last one is zero's
+        place[stays - first] = np.arange(count)
+        own = entry[first : first + len(part.values)]
+        own = place[np.where(own < 0, len(part.values), own - first)]
+        places = np.where(part.places < 0, -1, own[part.places])
+        return replace(part, places=places, values=values)

@@ -58,7 +58,7 @@ class Lesson:
         >>> line = LineTerm("a", np.ones(1), 0.0, np.zeros(1))
         >>> form = AdditiveScore((0, 1), np.zeros(1), (line,))
         >>> len(Lesson.of_sample(table, np.ones(4)).rows_for(form)[0])
-        1500
+        1200
         """
         keys, first, place = np.unique(self.keys, return_index=True, return_inverse=True)
         copies = -(-MINGLED_ROWS // max(len(keys), 1))

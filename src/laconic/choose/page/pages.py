@@ -25,7 +25,7 @@ from laconic.choose.blends import MEAN_LINKS
 from laconic.choose.committee import front_of, weighted_mean
 from laconic.choose.comparison import Judge, Outcome
 from laconic.choose.page.settling import log_probabilities_of
-from laconic.choose.page.shortening import Shortening, form_size
+from laconic.choose.page.shortening import Shortening
 from laconic.choose.race import Race
 from laconic.choose.tuning import PATH
 from laconic.core.forms import AdditiveScore, probabilities
@@ -62,17 +62,19 @@ def pages_of(long: Outcome, race: Race, tolerance: float) -> list[Outcome]:
     """
     if not long.forms:
         raise ValueError(NO_FOLD)
-    longest = max(form_size(form) for form in long.forms.values())
+    folds = [_FoldPage.of(form, race, *race.rows.folds[fold]) for fold, form in long.forms.items()]
+    drawn = [fold.path for fold in folds]
+    longest = max(path.size for path in drawn)
     limits = [max(1.0, np.floor(share * race.max_size)) for share in PATH]
     # of the lengths that change nothing, the shortest stands for all
     limits = [own for own in limits if own < longest] or limits[:1]
     limits = [race.max_size, *limits] if limits[0] < race.max_size else limits
-    folds = [_FoldPage.of(form, race, *race.rows.folds[fold]) for fold, form in long.forms.items()]
     judge, pages = race.judge, list[Outcome]()
     shares = np.bincount(judge.y, judge.weight) / judge.weight.sum()
     for limit in limits:
         raw, strayed = np.full_like(long.proba, np.nan), np.full(len(judge.y), np.nan)
-        drawn = [fold.fill(limit, raw, strayed) for fold in folds]
+        for fold in folds:
+            fold.fill(limit, raw, strayed)
         seen = np.isfinite(raw[:, 0])
         mean = float(np.average(strayed[seen], weights=judge.weight[seen]))
         # a page that says no number, of cells beyond all others, is far as well
@@ -101,19 +103,18 @@ class _FoldPage:
         said = log_probabilities_of(form.score(table[test]))
         return cls(Shortening(form, *race.lesson(train).rows_for(form)), table, test, known, said)
 
-    def fill(self, limit: float, raw: Floats, strayed: Floats) -> AdditiveScore:
-        """The page, once what it says of its rows and how far it strays are written."""
+    def fill(self, limit: float, raw: Floats, strayed: Floats) -> None:
+        """Write what the page of that length says of its rows and how far it strays."""
         form = self.path.to(limit)
         scores = form.score(self.table[self.test])  # no second copy of the table stays
         raw[self.test] = 0.0
         raw[np.ix_(self.test, self.known)] = probabilities(scores, form.link)
         gap = self.said - log_probabilities_of(scores)
         strayed[self.test] = (np.exp(self.said) * gap).sum(axis=1)
-        return form
 
 
 def _page(
-    long: Outcome, limit: float, raw: Floats, drawn: list[AdditiveScore], longest: int, *, far: bool
+    long: Outcome, limit: float, raw: Floats, drawn: list[Shortening], longest: int, *, far: bool
 ) -> Outcome:
     """The outcome of a page; a single candidate that was shortened says so in its name."""
     cut = len(long.members) == 1 and longest > limit
@@ -125,8 +126,8 @@ def _page(
         proba=(raw + long.smoothing / raw.shape[1]) / (1.0 + long.smoothing),
         row_cost=np.full(len(raw), np.nan),
         raw=raw,
-        sizes=[float(form_size(form)) for form in drawn],
-        variables=[float(len(form.columns)) for form in drawn],
+        sizes=[float(path.size) for path in drawn],
+        variables=[float(len(path.form.columns)) for path in drawn],
         forms={},
         limit=float(limit),
         far=far,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -42,77 +42,36 @@ class Path:
         return replace(part, places=places, values=means)
 
 
-def removed(n: int, cost: Callable[[int, int, int], float]) -> tuple[Ints, Floats]:
-    """The inner ones of n places in the order in which they leave, and what each costs then.
-
-    ``cost(left, j, right)`` is that of place j between the neighbours that it has left.
-    """
-    left, right = list(range(-1, n - 1)), list(range(1, n + 1))
-    now = np.full(n, np.inf)
-    now[1:-1] = [cost(j - 1, j, j + 1) for j in range(1, n - 1)]
-    order, paid = [], []
-    for _ in range(n - 2):
-        j = int(now.argmin())
-        order.append(j)
-        paid.append(max(float(now[j]), 0.0))
-        now[j] = np.inf
-        a, b = left[j], right[j]
-        right[a], left[b] = b, a
-        for i in (a, b):
-            if 0 < i < n - 1:
-                now[i] = cost(left[i], i, right[i])
-    return np.array(order, dtype=np.int64), np.array(paid)
-
-
 def shape_path(part: Part, mass: Floats) -> Path:
     """Knots leave one by one; the polygon through those that stay is the shape."""
+    from laconic.choose.page._numba import knots_off_chords
+
     x, v = part.knots[part.places], part.values
-    off = squares_off_chords(x, v, mass)
-    order, paid = removed(len(x), lambda a, j, b: off(a, b) - off(a, j) - off(j, b))
+    order, paid = knots_off_chords(*chord_sums(x, v, mass))
     return _path_of(part, order, paid, mass, float(mass @ (v - mass @ v / mass.sum()) ** 2))
 
 
-def squares_off_chords(x: Floats, v: Floats, mass: Floats) -> Callable[[int, int], float]:
-    """Weighted squares between the points from a to b and the chord from a to b, in constant time.
+def chord_sums(x: Floats, v: Floats, mass: Floats) -> tuple[Floats, Floats, Floats]:
+    """Places along the axis, heights, and sums of moments up to each of them.
 
-    With u the place along the axis and d the height, both from point a, and s the slope,
-    sum m (d - s u)^2 = sum m d^2 - 2 s sum m u d + s^2 sum m u^2, from sums up to each point.
+    With u the place and d the height, both from point a, and s the slope of a chord from there,
+    sum m (d - s u)^2 = sum m d^2 - 2 s sum m u d + s^2 sum m u^2: in constant time from these.
     """
     wide = x[-1] / 2.0 - x[0] / 2.0
     t = (x / 2.0 - x[0] / 2.0) / wide if wide > 0.0 else np.zeros(len(x))
     h = v - v.mean()
     moments = np.stack([np.ones(len(t)), t, h, t * t, t * h, h * h]) * mass
-    sums = np.hstack([np.zeros((6, 1)), np.cumsum(moments, axis=1)]).T.tolist()
-    at, height = t.tolist(), h.tolist()
-
-    def off(a: int, b: int) -> float:
-        if b - a < 2 or at[b] <= at[a]:
-            return 0.0
-        low, high = sums[a + 1], sums[b]
-        m, mt, mh = high[0] - low[0], high[1] - low[1], high[2] - low[2]
-        mtt, mth, mhh = high[3] - low[3], high[4] - low[4], high[5] - low[5]
-        t0, h0 = at[a], height[a]
-        slope = (height[b] - h0) / (at[b] - t0)
-        hh = mhh - 2.0 * h0 * mh + h0 * h0 * m
-        th = mth - t0 * mh - h0 * mt + t0 * h0 * m
-        tt = mtt - 2.0 * t0 * mt + t0 * t0 * m
-        return float(max(hh - 2.0 * slope * th + slope * slope * tt, 0.0))
-
-    return off
+    return t, h, np.vstack([np.zeros(6), np.cumsum(moments, axis=1).T])
 
 
 def level_path(part: Part, mass: Floats) -> Path:
     """Neighbours in the order of their values join; beside a shape, what is left becomes zero."""
+    from laconic.choose.page._numba import levels_that_join
+
     up = np.argsort(part.values, kind="stable")
     m, v = mass[up], part.values[up]
-    weight, first = (np.append(0.0, np.cumsum(own)).tolist() for own in (m, m * v))
-
-    def cost(a: int, j: int, b: int) -> float:
-        one, two = weight[j] - weight[a], weight[b] - weight[j]
-        apart = (first[j] - first[a]) / one - (first[b] - first[j]) / two
-        return float(one * two / (one + two) * apart * apart)
-
-    order, paid = removed(len(up) + 1, cost)
+    weight, first = (np.append(0.0, np.cumsum(own)) for own in (m, m * v))
+    order, paid = levels_that_join(weight, first)
     centre = 0.0 if part.kind == "apart" else first[-1] / weight[-1]
     return _path_of(part, order, paid, mass, float(m @ (v - centre) ** 2))
 

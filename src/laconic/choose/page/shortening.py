@@ -58,6 +58,7 @@ class Shortening:
 
     def __init__(self, form: AdditiveScore, table: Table, weight: Floats) -> None:
         self.form, self.terms, self.scores = form, form.terms, form.score(table)
+        self.size = form_size(form)
         p = probabilities(self.scores, form.link)[:, -self.scores.shape[1] :]
         spread = weight[:, None] * p * (1.0 - p)
         # rows that are nearly certain weigh a little more; by their weights, as copies would
@@ -91,20 +92,19 @@ class Shortening:
 
         ``settled``: the last fit has a certificate; one linear system says nearly the same.
         """
-        size, target = form_size(self.form), float(most)
-        while size > most:
+        target = float(most)
+        while self.size > most:
             if target > ONE_BY_ONE:
                 self._cut(target)
                 self._refit()
             else:
                 self._leave(target)
-            self.form = self._drawn()
-            if settled and form_size(self.form) <= most:
+            self._draw()
+            if settled and self.size <= most:
                 self.certificate = self.settle()
-                self.form = self._drawn()
-            size = form_size(self.form)
+                self._draw()
             # scores of several classes count where they are zero: a few entries draw many
-            target = min(target - 1.0, target * most / max(size, 1.0))
+            target = min(target - 1.0, target * most / max(self.size, 1.0))
         return self.form
 
     def _cut(self, most: float) -> None:
@@ -241,14 +241,16 @@ class Shortening:
             self._take(k, found.point[a:b])
         return found
 
-    def _drawn(self) -> AdditiveScore:
+    def _draw(self) -> None:
+        """The form that is left, and its size."""
         values: dict[int, Floats] = {}
         for part in self.parts:
             term = self.terms[part.term]
             own = values.setdefault(part.term, np.zeros_like(slot_values(term)))
             own[part.slots, part.score] = part.basis() @ part.values
         terms = tuple(with_slots(self.terms[t], values[t]) for t in sorted(values))
-        return replace(self.form, intercept=self.intercept.copy(), terms=terms)
+        self.form = replace(self.form, intercept=self.intercept.copy(), terms=terms)
+        self.size = form_size(self.form)
 
 
 @dataclass(frozen=True)
