@@ -197,19 +197,21 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_of(
         "choose/page/_numba", "tests/choose/test_elimination.py",
-        ("free += 2.0 * c * by[b] * unit[at[b]] * inverse[i, at[b]]",
-         "free += c * by[b] * unit[at[b]] * inverse[i, at[b]]"),
+        ("free += 2.0 * c * by[b] * unit[at[b]] * inverse[row[i], row[at[b]]]",
+         "free += c * by[b] * unit[at[b]] * inverse[row[i], row[at[b]]]"),
         ("cost += left * left / alone", "cost += 0.0"),
         ("by[1], by[2] = share - 1.0, -share", "by[1], by[2] = -share, share - 1.0"),
         ("(kind == SHAPE and n == 2 and beside >= 0 and parts[beside, COUNT] > 0)", "False"),
-        ("value[i] -= unit[i] * column[i] * (off / free)", "value[i] -= column[i] * (off / free)"),
+        ("value[e] -= unit[e] * column[i] * (off / free)", "value[e] -= column[i] * (off / free)"),
         ("inverse[i, j] -= share * column[j]", "inverse[i, j] -= 0.9 * share * column[j]"),
         ("joined[own[gone]] = own[gone - 1]", "joined[own[gone]] = own[0]"),
         ("if cost / spares < best:", "if cost < best:"),
     ),
     *_of(
         "choose/page/elimination", "tests/choose/test_elimination.py",
-        ("now = np.where(now < 0, now, self.joined[now])", "break"),
+        ("now, after = after, joined[after]", "break"),
+        ("self.row[self.name] = np.arange(len(self.name))",
+         "self.row[self.name] = np.arange(len(self.name))[::-1]"),
     ),
     *_of(
         "choose/page/settling", "tests/choose/test_settling.py",
@@ -218,7 +220,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     *_of(
         "choose/page/shortening", "tests/choose/test_shortening.py",
-        ("if part.sign:", "if False:"),
+        ("            if part.sign:\n                found.append",
+         "            if False:\n                found.append"),
     ),
     *_of(
         "data/row_keys", "src/laconic/data/row_keys.py tests/core/test_folds.py",

@@ -46,7 +46,9 @@ def credit():
         (["true", "false"], "true"),
         ([1, 2], None),
         (["bad", "ok"], None),
-        (["no", "yes"], None),
+        (["no", "yes"], "yes"),
+        (["Non", "Oui"], "Oui"),
+        (["maybe", "yes"], None),
         ([0, 1, 2], None),
     ],
 )

@@ -90,8 +90,8 @@ class SparseAdditiveClassifier(FormPrediction):
         Costs of decisions; see :func:`laconic.decision_threshold`. Given, points of the path are
         compared by expected cost and ``predict`` takes the cheapest decision.
     positive : class, default=None
-        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
-        False/True.
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1,
+        False/True and no/yes.
     selection : {"best", "half-se", "1se"}, default="best"
         Point of the path: the least held-out loss (of equal ones the fewest terms; from 2,500 rows
         on a term must spare as much as a quarter of a row at chance level), or the fewest terms

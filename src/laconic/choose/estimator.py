@@ -77,7 +77,7 @@ class LaconicClassifier(TableClassifier):
         of this box, and decide with their least favourable one. Not together with ``prior``.
     positive : class, default=None
         The class that "fp", "fn" and a single prior are about, as in :class:`DecisionClassifier`:
-        needed for labels other than 0/1, -1/+1 and False/True.
+        needed for labels other than 0/1, -1/+1, False/True and no/yes.
     reject_cost : float, default=None
         Cost of abstaining. None: never abstain.
     guarantee : str, Guarantee or a list of them, default=None

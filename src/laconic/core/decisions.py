@@ -23,17 +23,19 @@ _FORMS = (
 )
 
 
-_NEGATIVE_OF = {"1": ("0", "-1"), "true": ("false",)}
+_NEGATIVE_OF = {"1": ("0", "-1"), "true": ("false",), "yes": ("no",), "oui": ("non",)}
 
 
 def positive_class(classes: ArrayLike, positive: Any = None) -> Any:
-    """The positive class: the one named, else the larger of 0/1, -1/+1 or False/True, else None.
+    """The positive class: the one named, else that of 0/1, -1/+1, False/True or no/yes, else None.
 
-    Numbers and truth values may be written as texts, as they are in files. Other labels do not say
-    which of them is positive, and their alphabetical order is no reason.
+    Numbers, truth values and yes may be written in any way, as they are in files. Other labels do
+    not say which of them is positive, and their alphabetical order is no reason.
 
     >>> positive_class([0, 1]), positive_class(["bad", "ok"]), positive_class(["bad", "ok"], "bad")
     (1, None, 'bad')
+    >>> positive_class(["No", "Yes"])
+    'Yes'
     """
     labels = np.asarray(classes).tolist()
     if positive is not None:

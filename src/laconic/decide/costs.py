@@ -61,7 +61,7 @@ def expected_cost(
     costs : mapping, frame or array-like
         One cost matrix or per-row costs; see :func:`~laconic.core.decisions.cost_matrix`.
     positive : class, optional
-        The class that "fp" and "fn" are about; 0/1, -1/+1 and False/True need none.
+        The class that "fp" and "fn" are about; 0/1, -1/+1, False/True and no/yes need none.
     labels : array-like of shape (K,), optional
         The classes in the order of the cost matrix. By default those that ``costs`` names, else
         the sorted values of ``y`` and ``decisions``.

@@ -68,8 +68,8 @@ class DecisionClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     reject_cost : float, default=None
         Cost of abstaining. None: never abstain.
     positive : class, default=None
-        The class that "fp", "fn" and a single prior are about. Of 0/1, -1/+1 and False/True it is
-        the larger one; other labels do not say, and then it must be named here.
+        The class that "fp", "fn" and a single prior are about. Of 0/1, -1/+1, False/True and
+        no/yes it is the second; other labels do not say, and then it must be named here.
     reject_label : object, default="auto"
         What ``predict`` returns for an abstention. "auto" is ``-1`` for numeric classes and
         ``"reject"`` for texts.

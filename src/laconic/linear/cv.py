@@ -57,8 +57,8 @@ class GrayZoneLogisticRegressionCV(GrayZoneScores):
         ``{"fp": 1, "fn": 10}`` or a 2 x 2 matrix (rows = true class, columns = decision); by
         default every error costs 1.
     positive : class, default=None
-        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
-        False/True.
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1,
+        False/True and no/yes.
     cv : int, splitter or list of (train, test), default=5
     choose_threshold : bool or "auto", default="auto"
         Whether the threshold is chosen with the rest, or kept where the costs put it (it must lie

@@ -53,8 +53,8 @@ class MinimaxClassifier(TableClassifier):
         ``classes_``; or ``{"fp": 1, "fn": 10}``, or ``{true: {decided: cost}}``. None counts
         errors.
     positive : class, default=None
-        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
-        False/True.
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1,
+        False/True and no/yes.
     prior_bounds : array-like of shape (K, 2) or dict, default=None
         Least and largest proportion of each class that is believed possible; a dict maps classes
         to pairs. None: any class mix.

@@ -49,8 +49,8 @@ class MinimaxPriorClassifier(MetaEstimatorMixin, TableClassifier):  # type: igno
         ``costs[k, l]``: cost of deciding class l for a row of class k; or ``{"fp": 1, "fn": 10}``,
         or ``{true: {decided: cost}}``. None counts errors.
     positive : class, default=None
-        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1 and
-        False/True.
+        The class that "fp" and "fn" are about; needed for labels other than 0/1, -1/+1,
+        False/True and no/yes.
     prior_bounds : array-like of shape (K, 2) or dict, default=None
         Least and largest proportion of each class. None: any class mix.
     cv : int, splitter or iterable of (train, test), default=5

@@ -223,7 +223,7 @@ def summarise(
         model.
     positive : class, default=None
         The class that "fp", "fn", the threshold and the curves are about. None: the model's, the
-        larger of 0/1, -1/+1 or False/True, else the rarer one in ``y``.
+        larger of 0/1, -1/+1, False/True or no/yes, else the rarer one in ``y``.
     n_train : int, default=None
         Rows of the fit; None when that is not known.
     comparison : frame or mapping of columns, default=None
