@@ -222,6 +222,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "choose/page/shortening", "tests/choose/test_shortening.py",
         ("            if part.sign:\n                found.append",
          "            if False:\n                found.append"),
+        ("            if part.sign:\n                cone =",
+         "            if False:\n                cone ="),
     ),
     *_of(
         "data/row_keys", "src/laconic/data/row_keys.py tests/core/test_folds.py",

@@ -192,7 +192,8 @@ def test_a_short_form_is_left_alone():
     assert Shortening(form, table, np.ones(1000)).to(300) == form
 
 
-def test_what_never_falls_never_falls_on_a_page():
+@pytest.mark.parametrize("settled", [False, True])
+def test_what_never_falls_never_falls_on_a_page(settled):
     """The columns are nearly one: least squares alone would trade one shape against the other."""
     draw = np.random.default_rng(4)
     u = draw.normal(size=500)
@@ -206,7 +207,7 @@ def test_what_never_falls_never_falls_on_a_page():
     terms = (SlotTerm(("u",), axes, stairs), SlotTerm(("v",), axes, wild))
     form = AdditiveScore((0, 1), np.zeros(1), terms)
     for most in (28, 24, 20, 16):
-        page = Shortening(form, table, np.ones(500)).to(most)
+        page = Shortening(form, table, np.ones(500)).to(most, settled=settled)
         own = next(term for term in page.terms if term.columns == ("u",))
         assert (np.diff(own.values[:-1, 0]) >= 0).all()
 
