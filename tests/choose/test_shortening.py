@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from laconic import SparseAdditiveClassifier, SparseRulesClassifier
-from laconic.choose.page._numba import knots_off_chords, levels_that_join, squares_off_chord
+from laconic.choose.page._numba import leave_in_turn, squares_off_chord
 from laconic.choose.page.parts import parts_of
 from laconic.choose.page.paths import Path, allocated, chord_sums
 from laconic.choose.page.shortening import Shortening, form_size
@@ -131,7 +131,7 @@ def test_knots_leave_in_the_order_of_what_they_cost():
     """Against squares counted point by point, after every knot that has left."""
     draw = np.random.default_rng(6)
     x, v, mass = np.cumsum(draw.uniform(0.1, 2.0, 9)), draw.normal(size=9), draw.uniform(size=9)
-    order, paid = knots_off_chords(*chord_sums(x, v, mass))
+    order, paid = leave_in_turn(True, *chord_sums(x, v, mass))
 
     def squares(stays):
         return float(mass @ (v - np.interp(x, x[stays], v[stays])) ** 2)
@@ -148,7 +148,8 @@ def test_knots_leave_in_the_order_of_what_they_cost():
 def test_levels_join_in_the_order_of_what_it_costs():
     draw = np.random.default_rng(7)
     v, mass = np.sort(draw.normal(size=7)), draw.uniform(0.1, 1.0, 7)
-    order, paid = levels_that_join(*(np.append(0.0, np.cumsum(own)) for own in (mass, mass * v)))
+    sums = [np.append(0.0, np.cumsum(own)) for own in (mass, mass * v)]
+    order, paid = leave_in_turn(False, *sums, np.empty((0, 6)))
 
     def squares(borders):
         cut = zip([0, *borders], [*borders, 7], strict=True)
@@ -164,9 +165,8 @@ def test_levels_join_in_the_order_of_what_it_costs():
 
 
 def test_a_shape_of_one_knot_has_nowhere_to_go():
-    assert [len(own) for own in knots_off_chords(np.zeros(1), np.zeros(1), np.zeros((2, 6)))] == [
-        0
-    ] * 2
+    order, paid = leave_in_turn(True, np.zeros(1), np.zeros(1), np.zeros((2, 6)))
+    assert len(order) == len(paid) == 0
 
 
 @pytest.mark.parametrize("model", [SparseAdditiveClassifier(cv=3), SparseRulesClassifier(cv=3)])

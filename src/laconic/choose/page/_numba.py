@@ -208,17 +208,18 @@ def leave_one_by_one(
 
 
 @njit(cache=True, nogil=True)
-def knots_off_chords(at: Floats, height: Floats, sums: Floats) -> tuple[Ints, Floats]:
-    """Inner knots in the order in which they leave, by the squares that each adds, and these.
+def leave_in_turn(chords: bool, at: Floats, height: Floats, sums: Floats) -> tuple[Ints, Floats]:
+    """Inner places in the order in which they leave, and the squares that each adds then.
 
-    ``sums`` are those of m, m t, m h, m t^2, m t h and m h^2 up to each knot, of mass m, place t
-    and height h.
+    ``chords``: knots at places ``at`` with these heights; ``sums`` are those of m, m t, m h, m t^2,
+    m t h and m h^2 up to each, of mass m, place t and height h. Else borders between neighbouring
+    levels; ``at`` and ``height`` are the mass and the mass times value up to each.
     """
     n = len(at)
     left, right = np.arange(-1, n - 1), np.arange(1, n + 1)
     now = np.full(n, np.inf)
     for j in range(1, n - 1):
-        now[j] = _bend(at, height, sums, j - 1, j, j + 1)
+        now[j] = _added(chords, at, height, sums, j - 1, j, j + 1)
     order, paid = np.empty(max(n - 2, 0), dtype=np.int64), np.empty(max(n - 2, 0))
     for k in range(n - 2):
         j = int(now.argmin())
@@ -228,15 +229,22 @@ def knots_off_chords(at: Floats, height: Floats, sums: Floats) -> tuple[Ints, Fl
         right[a], left[b] = b, a
         for i in (a, b):
             if 0 < i < n - 1:
-                now[i] = _bend(at, height, sums, left[i], i, right[i])
+                now[i] = _added(chords, at, height, sums, left[i], i, right[i])
     return order, paid
 
 
 @njit(cache=True, nogil=True)
-def _bend(at: Floats, height: Floats, sums: Floats, a: int, j: int, b: int) -> float:
-    whole = squares_off_chord(at, height, sums, a, b)
-    first = squares_off_chord(at, height, sums, a, j)
-    return whole - first - squares_off_chord(at, height, sums, j, b)
+def _added(
+    chords: bool, at: Floats, height: Floats, sums: Floats, a: int, j: int, b: int
+) -> float:  # fmt: skip
+    """Squares that are added where place j leaves between a and b; for levels that is Ward's."""
+    if chords:
+        whole = squares_off_chord(at, height, sums, a, b)
+        first = squares_off_chord(at, height, sums, a, j)
+        return float(whole - first - squares_off_chord(at, height, sums, j, b))
+    one, two = at[j] - at[a], at[b] - at[j]
+    apart = (height[j] - height[a]) / one - (height[b] - height[j]) / two
+    return float(one * two / (one + two) * apart * apart)
 
 
 @njit(cache=True, nogil=True)
@@ -252,34 +260,3 @@ def squares_off_chord(at: Floats, height: Floats, sums: Floats, a: int, b: int) 
     th = mth - t0 * mh - h0 * mt + t0 * h0 * m
     tt = mtt - 2.0 * t0 * mt + t0 * t0 * m
     return float(max(hh - 2.0 * slope * th + slope * slope * tt, 0.0))
-
-
-@njit(cache=True, nogil=True)
-def levels_that_join(weight: Floats, first: Floats) -> tuple[Ints, Floats]:
-    """Borders between neighbouring levels in the order in which they fall, and Ward's cost of each.
-
-    ``weight`` and ``first`` are the mass and the mass times value up to each border.
-    """
-    n = len(weight)
-    left, right = np.arange(-1, n - 1), np.arange(1, n + 1)
-    now = np.full(n, np.inf)
-    for j in range(1, n - 1):
-        now[j] = _ward(weight, first, j - 1, j, j + 1)
-    order, paid = np.empty(max(n - 2, 0), dtype=np.int64), np.empty(max(n - 2, 0))
-    for k in range(n - 2):
-        j = int(now.argmin())
-        order[k], paid[k] = j, max(now[j], 0.0)
-        now[j] = np.inf
-        a, b = left[j], right[j]
-        right[a], left[b] = b, a
-        for i in (a, b):
-            if 0 < i < n - 1:
-                now[i] = _ward(weight, first, left[i], i, right[i])
-    return order, paid
-
-
-@njit(cache=True, nogil=True)
-def _ward(weight: Floats, first: Floats, a: int, j: int, b: int) -> float:
-    one, two = weight[j] - weight[a], weight[b] - weight[j]
-    apart = (first[j] - first[a]) / one - (first[b] - first[j]) / two
-    return float(one * two / (one + two) * apart * apart)

@@ -44,10 +44,10 @@ class Path:
 
 def shape_path(part: Part, mass: Floats) -> Path:
     """Knots leave one by one; the polygon through those that stay is the shape."""
-    from laconic.choose.page._numba import knots_off_chords
+    from laconic.choose.page._numba import leave_in_turn
 
     x, v = part.knots[part.places], part.values
-    order, paid = knots_off_chords(*chord_sums(x, v, mass))
+    order, paid = leave_in_turn(True, *chord_sums(x, v, mass))
     return _path_of(part, order, paid, mass, float(mass @ (v - mass @ v / mass.sum()) ** 2))
 
 
@@ -66,12 +66,12 @@ def chord_sums(x: Floats, v: Floats, mass: Floats) -> tuple[Floats, Floats, Floa
 
 def level_path(part: Part, mass: Floats) -> Path:
     """Neighbours in the order of their values join; beside a shape, what is left becomes zero."""
-    from laconic.choose.page._numba import levels_that_join
+    from laconic.choose.page._numba import leave_in_turn
 
     up = np.argsort(part.values, kind="stable")
     m, v = mass[up], part.values[up]
     weight, first = (np.append(0.0, np.cumsum(own)) for own in (m, m * v))
-    order, paid = levels_that_join(weight, first)
+    order, paid = leave_in_turn(False, weight, first, np.empty((0, 6)))
     centre = 0.0 if part.kind == "apart" else first[-1] / weight[-1]
     return _path_of(part, order, paid, mass, float(m @ (v - centre) ** 2))
 
