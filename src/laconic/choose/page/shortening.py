@@ -90,7 +90,8 @@ class Shortening:
     def to(self, most: float, *, settled: bool = False) -> AdditiveScore:
         """At most ``most`` entries; the form itself where it has no more.
 
-        ``settled``: the last fit has a certificate; one linear system says nearly the same.
+        ``settled``: the entries that are left are fitted once more, with a certificate; without it
+        a page says nearly the same.
         """
         target = float(most)
         while self.size > most:
