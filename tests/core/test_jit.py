@@ -69,8 +69,9 @@ for _ in range(2):
 """
 
 
-def test_an_interrupted_first_use_leaves_later_ones_whole():
+@pytest.mark.parametrize("operation", ["setitem", "add"])
+def test_an_interrupted_first_use_leaves_later_ones_whole(operation):
     """Operations that Ctrl-C had cut off were missing for the rest of the process."""
-    words = [sys.executable, "-c", INTERRUPTED]
+    words = [sys.executable, "-c", INTERRUPTED.replace("setitem", operation)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout == "interrupted\n3.0\n", done.stderr[-500:]
